@@ -1,0 +1,11 @@
+#pragma once
+
+/// holdfast: distributed locks with fences. Include this; the headers below are the manual, best read in this order.
+
+#include <holdfast/client.hpp>
+#include <holdfast/config.hpp>
+#include <holdfast/error.hpp>
+#include <holdfast/fence.hpp>
+#include <holdfast/hold.hpp>
+#include <holdfast/lock.hpp>
+#include <holdfast/sequencer.hpp>
