@@ -33,7 +33,8 @@ class HOLDFAST_API Hold {
   Hold(Hold&&) noexcept;
   Hold& operator=(Hold&&) noexcept;
 
-  /// Releases; never blocks, never throws. Clean-up goes on in the background if the service cannot be reached.
+  /// Releases; never blocks, never throws. Clean-up goes on in the background if the service cannot be reached. (If this is the last
+  /// handle of its client, the client is closed, as Client says.)
   ~Hold();
 
   /// The number to send along with every write to what the lock protects.
@@ -74,17 +75,19 @@ class HOLDFAST_API Hold {
   template <boost::asio::completion_token_for<void(error_code)> Token>
   auto async_release(Token&& token) {
     return boost::asio::async_initiate<Token, void(error_code)>(
-        [this](auto handler) {
-          start_release(boost::asio::any_completion_handler<void(error_code)>(std::move(handler)));
+        [state = std::move(state_)](auto handler) mutable {
+          start_release(std::move(state), boost::asio::any_completion_handler<void(error_code)>(std::move(handler)));
         },
         token);
   }
 
  private:
   friend struct detail::Access;
-  void start_release(boost::asio::any_completion_handler<void(error_code)> handler);
+  explicit Hold(std::shared_ptr<detail::HoldState> state) noexcept;
+  static void start_release(std::shared_ptr<detail::HoldState> state,
+                            boost::asio::any_completion_handler<void(error_code)> handler);
 
-  std::unique_ptr<detail::HoldState> state_;
+  std::shared_ptr<detail::HoldState> state_;
 };
 
 }  // namespace holdfast

@@ -1,0 +1,98 @@
+#include <algorithm>
+
+#include "common/api.hpp"
+#include "common/deliver.hpp"
+#include "common/error.hpp"
+#include "common/names.hpp"
+
+namespace holdfast {
+
+using namespace detail;
+
+namespace {
+
+// Where there is no lease: long enough for any purpose, short enough that now() + valid_for() fits every clock.
+constexpr std::chrono::nanoseconds kLongest = std::chrono::hours(24 * 3650);
+
+std::stop_token stopped() {
+  std::stop_source source;
+  source.request_stop();
+  return source.get_token();
+}
+
+}  // namespace
+
+detail::HoldState::~HoldState() {
+  if (core().forked()) return;
+  core().enter([&] { claim_->release(nullptr); });
+}
+
+Hold::Hold() noexcept = default;
+Hold::Hold(std::shared_ptr<HoldState> state) noexcept : state_(std::move(state)) {}
+Hold::Hold(Hold&&) noexcept = default;
+Hold& Hold::operator=(Hold&&) noexcept = default;
+Hold::~Hold() = default;
+
+Fence Hold::fence() const noexcept {
+  return state_ ? Fence(state_->core().config().fence_epoch, state_->claim().number()) : Fence();
+}
+
+bool Hold::valid() const noexcept { return state_ && state_->valid_at(state_->core().now()); }
+
+std::chrono::nanoseconds Hold::valid_for() const noexcept {
+  if (!state_) return {};
+  TimePoint const now = state_->core().now();
+  if (!state_->valid_at(now)) return {};
+  return std::min<std::chrono::nanoseconds>(state_->claim().until() - now, kLongest);
+}
+
+std::stop_token Hold::lost() const { return lost(std::chrono::nanoseconds::zero()); }
+
+std::stop_token Hold::lost(std::chrono::nanoseconds margin) const {
+  if (!state_ || state_->core().forked()) return stopped();
+  std::stop_token token;
+  state_->core().enter([&] { token = state_->claim().lost_token(margin); });
+  return token;
+}
+
+Sequencer Hold::sequencer() const {
+  if (!state_) return {};
+  Claim const& claim = state_->claim();
+  return Sequencer(claim.place(), percent_decode(claim.line()).value(), claim.entry().key, fence());
+}
+
+Result<void> Hold::release() {
+  auto const state = std::exchange(state_, nullptr);
+  if (!state) return fail(errc::invalid_argument, "release of an empty hold");
+  Core& core = state->core();
+  if (auto const no = core.refuse(true)) return no;
+
+  Answer<error_code> outcome;
+  core.enter([&] { state->claim().release([&outcome](error_code ec) { outcome.give(ec); }); });
+  if (auto const ec = outcome.wait()) return ec;
+  return {};
+}
+
+void Hold::start_release(std::shared_ptr<HoldState> state,
+                         boost::asio::any_completion_handler<void(error_code)> handler) {
+  using Handler = boost::asio::any_completion_handler<void(error_code)>;
+  if (!state) {
+    // No client, so no notification thread either: the system executor is the only place left that is not the initiating call.
+    auto const executor = completion_executor(handler, boost::asio::system_executor());
+    return deliver(executor, [handler = std::move(handler)]() mutable {
+      std::move(handler)(fail(errc::invalid_argument, "release of an empty hold"));
+    });
+  }
+  Core& core = state->core();
+  auto const executor = completion_executor(handler, core.runtime().notifier());
+  auto const shared = std::make_shared<Handler>(std::move(handler));
+  auto const complete = [executor, shared](error_code ec) {
+    deliver(executor, [shared, ec] { std::move (*shared)(ec); });
+  };
+  if (auto const no = core.refuse(false)) return complete(no);
+  core.enter([&] {
+    state->claim().release([&core, complete](error_code ec) { core.hand_out([complete, ec] { complete(ec); }); });
+  });
+}
+
+}  // namespace holdfast
