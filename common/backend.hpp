@@ -22,6 +22,8 @@
 
 namespace holdfast::detail {
 
+/// Mind Reply<bool>: in Boost 1.81 a Result<bool> that is copied from a variable, or moved from a constant, as lambda
+/// captures do, turns into `true`. Pass it on at once, or capture something else.
 template <class T>
 using Reply = std::function<void(Result<T>)>;
 
@@ -71,6 +73,9 @@ class Backend {
   /// Ends the session and with it all its entries; `done` when that is confirmed. No event follows.
   virtual void stop(std::function<void()> done) = 0;
 
+  /// The end was not confirmed, and nobody will run the loop for it any more: lets go of what keeps the session alive.
+  virtual void abandon() {}
+
   /// Appends an entry and tells who is ahead of it.
   virtual void join(Join request, Reply<Joined> reply) = 0;
 
@@ -113,7 +118,7 @@ class Host {
   virtual void lost() = 0;                  ///< the session is gone, and its entries with it
   virtual void removed(std::string const& line,
                        EntryRef const& entry) = 0;  ///< an own entry was removed behind our back
-  virtual void failed(error_code why) = 0;          ///< a session could not be opened; trying on
+  virtual void failed(error_code why) = 0;          ///< no session, or none could be reached again; trying on
 
   // Time.
   virtual TimePoint now() const noexcept = 0;

@@ -45,7 +45,12 @@ void Claim::join() {
 }
 
 void Claim::joined(Result<Joined> reply) {
-  if (!reply && reply.error() == errc::lost) return wanted() ? rejoin() : end();
+  if (!reply && reply.error() == errc::lost) {
+    if (!wanted()) return end();
+    if (core_.session() != session_) return rejoin();
+    state_ = State::parked;  // the session's loss has yet to be told; the next one takes this up again
+    return;
+  }
   if (!reply) {
     finish(reply.error());
     return end();
@@ -59,7 +64,8 @@ void Claim::joined(Result<Joined> reply) {
 void Claim::consider(Ahead ahead) {
   state_ = State::waiting;
   ahead_ = std::move(ahead);
-  // An entry of ours that held the lock and is being removed has nobody ahead of it and harms nobody: it counts as gone.
+  // An entry of ours that held the lock and is being removed has nobody ahead of it and harms nobody: it counts as
+  // gone.
   if (!ahead_.nearest.empty()) {
     Claim const* const mine = core_.find_own(request_.line, ahead_.nearest.front());
     if (mine && mine->state_ == State::leaving && mine->held_exclusively()) ahead_ = {};
@@ -107,11 +113,12 @@ void Claim::look() {
 
 void Claim::rejoin() {
   unwatch();
+  wake_followers(false);
+  ++attempt_;  // the answer to a look for the old entry is none for the new one
   core_.disown(*this);
   entry_ = {};
-  auto const old = std::exchange(session_, nullptr);
-  state_ = State::parked;
-  if (core_.session() != old) join();
+  session_ = nullptr;
+  join();
 }
 
 void Claim::session_up() {
@@ -151,7 +158,9 @@ void Claim::grant() {
   if (session_->until() <= later(core_.now(), session_->margin())) return;
   state_ = State::held;
   was_held_ = true;
-  alarms_.push_back(session_->add_alarm(session_->margin(), [self = shared_from_this()] { self->running_out(); }));
+  alarms_.push_back(session_->add_alarm(session_->margin(), [weak = weak_from_this()] {
+    if (auto const self = weak.lock()) self->running_out();
+  }));
   core_.alarms_changed();
   finish({});
 }
@@ -168,13 +177,15 @@ std::stop_token Claim::lost_token(Duration margin) {
   if (until() != kNever && until() - core_.now() <= margin) return stopped_token();
   auto const [told, fresh] = told_.try_emplace(margin);
   if (fresh && margin > session_->margin()) {
-    alarms_.push_back(session_->add_alarm(margin, [this, source = told->second] { core_.request_stop(source); }));
+    alarms_.push_back(
+        session_->add_alarm(margin, [&core = core_, source = told->second] { core.request_stop(source); }));
     core_.alarms_changed();
   }
   return told->second.get_token();
 }
 
-/// The proof is about to run out: the owner is told while there is still time to stop. The entry stays until the hold is no longer valid.
+/// The proof is about to run out: the owner is told while there is still time to stop. The entry stays until the hold
+/// is no longer valid.
 void Claim::running_out() {
   if (state_ != State::held || lost_) return;
   cap_.store(std::min(cap_.load(), session_->until().time_since_epoch().count()), std::memory_order_release);
@@ -248,8 +259,10 @@ void Claim::release(Done done) {
 void Claim::leave() {
   unwatch();
   invalidate();
+  cancel_alarms();
   state_ = State::leaving;
-  // Whoever of ours comes next need not wait for the removal to be confirmed: the hold is over, and nobody else can come in between.
+  // Whoever of ours comes next need not wait for the removal to be confirmed: the hold is over, and nobody else can
+  // come in between.
   if (held_exclusively()) wake_followers(true);
   core_.backend().leave(request_.line, entry_, held_exclusively(),
                         [self = shared_from_this()](Result<void> reply) { self->left(reply); });
@@ -276,12 +289,16 @@ void Claim::wake_followers(bool nobody_ahead) {
     });
 }
 
+void Claim::cancel_alarms() {
+  for (auto const& alarm : alarms_) session_->cancel_alarm(alarm);
+  alarms_.clear();
+}
+
 void Claim::end() {
   state_ = State::over;
   core_.cancel(std::exchange(timer_, 0));
   core_.cancel(std::exchange(retry_, 0));
-  for (auto const& alarm : alarms_) session_->cancel_alarm(alarm);
-  alarms_.clear();
+  cancel_alarms();
   core_.disown(*this);
   core_.forget(*this);
 }

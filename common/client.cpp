@@ -7,6 +7,7 @@
 namespace holdfast {
 
 using namespace detail;
+using boost::system::in_place_error;
 
 Result<Client> detail::make_client(Config config, std::shared_ptr<Runtime> runtime, Core::MakeBackend const& make) {
   if (auto const checked = config.validate(); !checked) return checked.error();
@@ -67,11 +68,12 @@ Result<std::vector<std::string>> Client::names() const {
 
 Result<bool> Client::check(Sequencer const& sequencer) const {
   Core& core = handle_->core();
-  if (auto const no = core.refuse(true)) return no;
+  if (auto const no = core.refuse(true)) return {in_place_error, no};
   auto const line = encode_name(sequencer.lock());
-  if (!line) return line.error();
+  if (!line) return {in_place_error, line.error()};
   if (auto const here = core.place(); !here.empty() && sequencer.place() != here)
-    return fail(errc::invalid_argument, "the sequencer is of " + sequencer.place() + ", this client of " + here);
+    return {in_place_error,
+            fail(errc::invalid_argument, "the sequencer is of " + sequencer.place() + ", this client of " + here)};
   if (sequencer.fence().epoch() != core.config().fence_epoch) return false;
   return core.ask<bool>([&](auto reply) {
     core.backend().check(*line, {sequencer.entry(), sequencer.fence().token()}, std::move(reply));

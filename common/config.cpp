@@ -57,6 +57,12 @@ Outcome<void> apply_place(Config& config, Url const& url) {
   return Problem{"scheme " + in_quotes(url.scheme) + " is unknown; known are zk, etcd, file and memory"};
 }
 
+Result<std::string> decode_value(Key const& key, std::string_view encoded) {
+  // People write drift=1%, and a '%' at the end of a value cannot be an escape.
+  if (key.name == "drift" && encoded.ends_with('%')) return percent_decode(std::string(encoded) + "25");
+  return percent_decode(encoded);
+}
+
 Problem unknown_key(Draft const& draft, std::string_view name) {
   // An '&' inside a password makes its second half look like a key.
   bool const after_secret = std::find(draft.given.begin(), draft.given.end(), "password") != draft.given.end();
@@ -73,7 +79,7 @@ Outcome<void> apply_url(Draft& draft, std::string_view text) {
   for (auto const& [name, encoded] : url->query) {
     Key const* const key = find_key(name);
     if (key == nullptr) return unknown_key(draft, name);
-    auto const value = percent_decode(encoded);
+    auto const value = decode_value(*key, encoded);
     if (!value) return Problem{std::string(name) + ": the value has a broken percent escape (a '%' is written %25)"};
     if (auto ok = set_key(draft, *key, *value); !ok) return ok;
   }

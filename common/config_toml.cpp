@@ -64,12 +64,9 @@ std::optional<std::string> value_text(toml::node const& node, Native native) {
 
 std::string_view expected(Native native) {
   switch (native) {
-    case Native::text:
-      return "a string";
-    case Native::integer:
-      return "a number or a string";
-    case Native::boolean:
-      return "true or false";
+    case Native::text: return "a string";
+    case Native::integer: return "a number or a string";
+    case Native::boolean: return "true or false";
   }
   return "";
 }

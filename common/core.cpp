@@ -22,7 +22,10 @@ bool is_final(error_code const& why) {
 
 }  // namespace
 
-Core::Core(Config config, std::shared_ptr<Runtime> runtime) : config_(std::move(config)), runtime_(std::move(runtime)) {}
+Core::Core(Config config, std::shared_ptr<Runtime> runtime)
+    : config_(std::move(config)),
+      runtime_(std::move(runtime)),
+      forked_(fail(errc::closed, "this client belongs to the parent process; connect anew after a fork")) {}
 
 // ---- the monitor
 
@@ -81,38 +84,49 @@ Result<void> Core::await_session() {
 }
 
 Result<void> Core::close() {
-  auto const self = shared_from_this();
+  bool const on_loop = runtime_->on_loop();  // then nobody waits below, and the end comes later, without a caller
   bool first = false;
   enter([&] {
     first = !closed_.exchange(true);
     if (!first) return;
-    if (session_) session_->end();
+    if (auto const last = std::exchange(session_, nullptr)) last->end();
     for (auto const& claim : claims()) claim->close();
-    if (!backend_) {
-      stopped_ = true;
-      return;
+    for (auto const& [id, tell] : std::exchange(asked_, {})) tell(make_error_code(errc::closed));
+    if (on_loop) {
+      unattended_ = true;
+      runtime_->keep(shared_from_this());
+      at(now() + config_.close_timeout, [this] { stopped(); });
     }
-    backend_->stop([self] {
-      self->stopped_ = true;
-      self->changed_.notify_all();
-      // On the loop nobody waits below; its end has to come from here.
-      if (self->runtime_->on_loop()) self->hand_out([self] { self->runtime_->stop(Duration::zero()); });
-    });
+    if (!backend_) return stopped();
+    backend_->stop([this] { stopped(); });
   });
-  if (!first) return {};
-  if (runtime_->on_loop()) return {};
-  bool confirmed = false;
-  {
-    std::unique_lock guard(monitor_);
-    confirmed = changed_.wait_for(guard, config_.close_timeout, [&] { return stopped_; });
-  }
-  runtime_->stop(config_.close_timeout);
-  if (!confirmed) return make_error_code(errc::unknown_outcome);
+  if (first && !on_loop) await_end();
+  std::lock_guard const guard(monitor_);
+  if (close_outcome_) return close_outcome_;
   return {};
 }
 
+void Core::await_end() {
+  {
+    std::unique_lock guard(monitor_);
+    changed_.wait_for(guard, config_.close_timeout, [&] { return stopped_; });
+  }
+  runtime_->stop(config_.close_timeout);
+  enter([&] {
+    if (stopped_) return;
+    close_outcome_ = make_error_code(errc::unknown_outcome);
+    backend_->abandon();
+  });
+}
+
+void Core::stopped() {
+  stopped_ = true;
+  changed_.notify_all();
+  if (unattended_) hand_out([runtime = runtime_] { runtime->stop(Duration::zero()); });
+}
+
 error_code Core::refuse(bool blocking) const {
-  if (forked()) return fail(errc::closed, "this client belongs to the parent process; connect anew after a fork");
+  if (forked()) return forked_;
   if (closed_.load(std::memory_order_relaxed)) return make_error_code(errc::closed);
   if (blocking && (runtime_->on_notifier() || runtime_->on_loop())) return make_error_code(errc::would_deadlock);
   return {};
@@ -193,6 +207,7 @@ void Core::suspect() {
 void Core::resumed() {
   if (!suspect_) return;
   suspect_ = false;
+  last_failure_ = {};
   log(LogLevel::info, "connected again, same session");
 }
 
@@ -212,7 +227,7 @@ void Core::removed(std::string const& line, EntryRef const& entry) {
 }
 
 void Core::failed(error_code why) {
-  if (why != last_failure_) log(LogLevel::warning, "no session: " + why.message());
+  if (why != last_failure_) log(LogLevel::warning, (session_ ? "not connected: " : "no session: ") + why.message());
   last_failure_ = why;
   changed_.notify_all();
   if (is_final(why))

@@ -24,9 +24,10 @@ namespace holdfast::detail {
 
 /// One client: its session, its claims, its timers, behind one monitor.
 ///
-/// Whoever has something for the core (a caller, the loop, a service's thread) runs it itself inside the monitor, by enter(): an uncontended
-/// acquire on a local backend thus takes no change of threads. What concerns user code never runs in there: it is put into the outbox, and
-/// handed to the user's executor or to the notifier once the monitor is left.
+/// Whoever has something for the core (a caller, the loop, a service's thread) runs it itself inside the monitor, by
+/// enter(): an uncontended acquire on a local backend thus takes no change of threads. What concerns user code never
+/// runs in there: it is put into the outbox, and handed to the user's executor or to the notifier once the monitor is
+/// left.
 ///
 /// Thread safety: distinct objects safe; shared objects: the first group safe, everything else inside the monitor.
 class Core final : public Host, public std::enable_shared_from_this<Core> {
@@ -111,10 +112,13 @@ class Core final : public Host, public std::enable_shared_from_this<Core> {
   Outbox settle();  ///< what has to be done before the monitor is left
   void run_deferred();
   void run_timers();
+  void await_end();
+  void stopped();  ///< the backend's end is confirmed, or no longer waited for
 
   Config const config_;
   std::shared_ptr<Runtime> const runtime_;
   unsigned const born_ = fork_generation();
+  error_code const forked_;  ///< made beforehand: in a forked child the table of texts may be locked for ever
 
   mutable std::mutex monitor_;
   std::condition_variable changed_;  ///< session up or failed, stopped
@@ -129,10 +133,14 @@ class Core final : public Host, public std::enable_shared_from_this<Core> {
   bool suspect_ = false;
   error_code last_failure_;
   std::uint64_t last_claim_ = 0;
-  std::map<std::uint64_t, std::shared_ptr<Claim>> claims_;  ///< in the order of their making, which is the order of re-joining
+  std::map<std::uint64_t, std::shared_ptr<Claim>> claims_;  ///< in the order of their making, and so of re-joining
   std::map<std::pair<std::string, EntryRef>, Claim*> own_;
   std::atomic<bool> closed_{false};
   bool stopped_ = false;
+  std::map<std::uint64_t, std::function<void(error_code)>> asked_;  ///< who waits in ask()
+  std::uint64_t last_asked_ = 0;
+  error_code close_outcome_;
+  bool unattended_ = false;  ///< closed by one who cannot wait
 };
 
 /// What Client, Lock and Hold share; the last one to go closes the core.
@@ -151,13 +159,21 @@ class Handle {
 
 template <class T>
 Result<T> Core::ask(std::function<void(Reply<T>)> const& verb) {
-  if (auto const no = refuse(true)) return no;
+  using boost::system::in_place_error;  // a Result<bool> does not take an error_code by itself
+  if (auto const no = refuse(true)) return {in_place_error, no};
   auto const answer = std::make_shared<Answer<Result<T>>>();
   enter([&] {
-    if (!session_) return answer->give(unreachable());
-    auto const timer = at(now() + config_.request_timeout, [this, answer] { answer->give(unreachable()); });
-    verb([this, answer, timer](Result<T> result) {
+    if (closed_) return answer->give({in_place_error, make_error_code(errc::closed)});
+    if (!session_) return answer->give({in_place_error, unreachable()});
+    auto const id = ++last_asked_;
+    asked_.emplace(id, [answer](error_code why) { answer->give({in_place_error, why}); });
+    auto const timer = at(now() + config_.request_timeout, [this, answer, id] {
+      asked_.erase(id);
+      answer->give({in_place_error, unreachable()});
+    });
+    verb([this, answer, timer, id](Result<T> result) {
       cancel(timer);
+      asked_.erase(id);
       answer->give(std::move(result));
     });
   });

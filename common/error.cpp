@@ -20,32 +20,19 @@ constexpr int kLast = static_cast<int>(errc::corrupt);
 
 char const* words(int condition) noexcept {
   switch (static_cast<errc>(condition)) {
-    case errc::busy:
-      return "held by somebody else";
-    case errc::timed_out:
-      return "timed out in line";
-    case errc::cancelled:
-      return "cancelled by the caller";
-    case errc::lost:
-      return "the hold is lost";
-    case errc::unavailable:
-      return "the service is unavailable";
-    case errc::denied:
-      return "access denied";
-    case errc::invalid_argument:
-      return "invalid argument";
-    case errc::not_supported:
-      return "not supported";
-    case errc::stale_fence:
-      return "the fence is stale";
-    case errc::unknown_outcome:
-      return "the outcome is unknown";
-    case errc::would_deadlock:
-      return "would deadlock";
-    case errc::closed:
-      return "the client is closed";
-    case errc::corrupt:
-      return "stored state is corrupt";
+    case errc::busy: return "held by somebody else";
+    case errc::timed_out: return "timed out in line";
+    case errc::cancelled: return "cancelled by the caller";
+    case errc::lost: return "the hold is lost";
+    case errc::unavailable: return "the service is unavailable";
+    case errc::denied: return "access denied";
+    case errc::invalid_argument: return "invalid argument";
+    case errc::not_supported: return "not supported";
+    case errc::stale_fence: return "the fence is stale";
+    case errc::unknown_outcome: return "the outcome is unknown";
+    case errc::would_deadlock: return "would deadlock";
+    case errc::closed: return "the client is closed";
+    case errc::corrupt: return "stored state is corrupt";
   }
   return "unknown error";
 }

@@ -44,6 +44,19 @@ unsigned fork_generation() noexcept {
   return generation.load(std::memory_order_relaxed);
 }
 
+int open_here_only(std::function<int()> const& open) {
+  std::lock_guard const guard(registry().mutex);
+  int const fd = open();
+  if (fd >= 0) registry().fds.push_back(fd);
+  return fd;
+}
+
+void close_here_only(int fd) {
+  std::lock_guard const guard(registry().mutex);
+  std::erase(registry().fds, fd);
+  ::close(fd);
+}
+
 void close_in_child(int fd) {
   std::lock_guard const guard(registry().mutex);
   registry().fds.push_back(fd);
@@ -51,8 +64,7 @@ void close_in_child(int fd) {
 
 void keep_in_child(int fd) {
   std::lock_guard const guard(registry().mutex);
-  auto& fds = registry().fds;
-  if (auto const at = std::find(fds.begin(), fds.end(), fd); at != fds.end()) fds.erase(at);
+  std::erase(registry().fds, fd);
 }
 
 }  // namespace holdfast::detail

@@ -1,7 +1,7 @@
 #include <algorithm>
+#include <boost/asio/system_executor.hpp>
 
 #include "common/api.hpp"
-#include "common/deliver.hpp"
 #include "common/error.hpp"
 #include "common/names.hpp"
 
@@ -73,25 +73,22 @@ Result<void> Hold::release() {
   return {};
 }
 
-void Hold::start_release(std::shared_ptr<HoldState> state,
-                         boost::asio::any_completion_handler<void(error_code)> handler) {
-  using Handler = boost::asio::any_completion_handler<void(error_code)>;
-  if (!state) {
-    // No client, so no notification thread either: the system executor is the only place left that is not the initiating call.
-    auto const executor = completion_executor(handler, boost::asio::system_executor());
-    return deliver(executor, [handler = std::move(handler)]() mutable {
-      std::move(handler)(fail(errc::invalid_argument, "release of an empty hold"));
-    });
-  }
+boost::asio::any_io_executor Hold::notifier(HoldState const* state) {
+  // An empty hold has no client, so no notification thread either: only the system's pool is left that is not the
+  // initiating call.
+  if (!state) return boost::asio::system_executor();
+  return state->core().runtime().notifier();
+}
+
+void Hold::start_release(std::shared_ptr<HoldState> state, boost::asio::any_completion_handler<void(error_code)> done) {
+  if (!state) return std::move(done)(fail(errc::invalid_argument, "release of an empty hold"));
   Core& core = state->core();
-  auto const executor = completion_executor(handler, core.runtime().notifier());
-  auto const shared = std::make_shared<Handler>(std::move(handler));
-  auto const complete = [executor, shared](error_code ec) {
-    deliver(executor, [shared, ec] { std::move (*shared)(ec); });
-  };
-  if (auto const no = core.refuse(false)) return complete(no);
+  if (auto const no = core.refuse(false)) return std::move(done)(no);
+  auto const shared = std::make_shared<decltype(done)>(std::move(done));
+  // The hold's share in its client lasts until the release is confirmed: dropping it here could close the client.
   core.enter([&] {
-    state->claim().release([&core, complete](error_code ec) { core.hand_out([complete, ec] { complete(ec); }); });
+    state->claim().release(
+        [&core, shared, state](error_code ec) { core.hand_out([shared, state, ec] { std::move (*shared)(ec); }); });
   });
 }
 

@@ -1,7 +1,4 @@
-#include <boost/asio/associated_cancellation_slot.hpp>
-
 #include "common/api.hpp"
-#include "common/deliver.hpp"
 #include "common/error.hpp"
 
 namespace holdfast {
@@ -15,10 +12,11 @@ Result<Request> request_for(LockState const& lock, AcquireOptions const& options
   if (!lock.line) return lock.line.error();
   if (options.timeout && *options.timeout < Duration::zero())
     return fail(errc::invalid_argument, "the timeout is negative");
-  if (options.label.size() > 256) return fail(errc::invalid_argument, "the label is over 256 bytes long");
+  if (options.label && options.label->size() > 256)
+    return fail(errc::invalid_argument, "the label is over 256 bytes long");
   if (options.stop.stop_requested()) return make_error_code(errc::cancelled);
   Core& core = lock.handle->core();
-  Request request{*lock.line, lock.kind, lock.rule, options.label.empty() ? core.config().label : options.label};
+  Request request{*lock.line, lock.kind, lock.rule, options.label.value_or(core.config().label)};
   request.only_if_free = options.timeout == Duration::zero();
   if (request.only_if_free)
     request.deadline = core.now() + core.config().request_timeout;
@@ -33,7 +31,7 @@ void cancel(Core& core, std::shared_ptr<Claim> const& claim) {
 
 /// An acquire whose outcome goes to an Asio handler.
 struct AcquireOp : std::enable_shared_from_this<AcquireOp> {
-  using Handler = boost::asio::any_completion_handler<void(error_code, Hold)>;
+  using Completion = boost::asio::any_completion_handler<void(error_code, Hold)>;
   struct Cancel {
     std::weak_ptr<AcquireOp> op;
     void operator()() const {
@@ -44,15 +42,12 @@ struct AcquireOp : std::enable_shared_from_this<AcquireOp> {
     }
   };
 
-  AcquireOp(std::shared_ptr<Handle> const& owner, Handler h)
-      : core(owner->shared_core()),
-        handle(owner),
-        handler(std::move(h)),
-        executor(completion_executor(handler, core->runtime().notifier())),
-        slot(boost::asio::get_associated_cancellation_slot(handler)) {}
+  AcquireOp(std::shared_ptr<Handle> const& owner, Completion completion)
+      : core(owner->shared_core()), handle(owner), done(std::move(completion)) {}
 
-  /// Outside the monitor. Whatever becomes of the posted function, the hold in it is delivered or released.
+  /// Outside the monitor. Whatever becomes of the completion, the hold in it is delivered or released.
   void complete(error_code ec) {
+    listen(nullptr);
     Hold hold;
     if (!ec) {
       // A waiting acquire does not keep its client alive; if that went meanwhile, the claim went with it.
@@ -61,20 +56,23 @@ struct AcquireOp : std::enable_shared_from_this<AcquireOp> {
       else
         ec = make_error_code(errc::closed);
     }
-    deliver(executor, [self = shared_from_this(), ec, hold = std::move(hold)]() mutable {
-      self->stop.reset();
-      if (self->slot.is_connected()) self->slot.clear();
-      std::move(self->handler)(ec, std::move(hold));
-    });
+    std::move(done)(ec, std::move(hold));
+  }
+
+  /// Hears of a stop through this, until it is told nullptr; after that through nothing any more.
+  void listen(std::unique_ptr<std::stop_callback<Cancel>> callback) {
+    std::lock_guard const guard(mutex);
+    over = over || !callback;
+    if (!over || !callback) std::swap(stop, callback);
   }
 
   std::shared_ptr<Core> const core;
   std::weak_ptr<Handle> const handle;
-  Handler handler;
-  boost::asio::any_completion_executor const executor;
-  boost::asio::cancellation_slot slot;
+  Completion done;
   std::shared_ptr<Claim> claim;
-  std::optional<std::stop_callback<Cancel>> stop;
+  std::mutex mutex;
+  bool over = false;
+  std::unique_ptr<std::stop_callback<Cancel>> stop;
 };
 
 }  // namespace
@@ -104,19 +102,21 @@ Result<Hold> Lock::acquire(AcquireOptions options) {
   return Access::hold(state_->handle, claim);
 }
 
-void Lock::start_acquire(AcquireOptions options,
-                         boost::asio::any_completion_handler<void(error_code, Hold)> handler) const {
-  auto const op = std::make_shared<AcquireOp>(state_->handle, std::move(handler));
-  Core& core = *op->core;
-  if (auto const no = core.refuse(false)) return op->complete(no);
-  auto request = request_for(*state_, options);
-  if (!request) return op->complete(request.error());
+boost::asio::any_io_executor Lock::notifier() const { return state_->handle->core().runtime().notifier(); }
 
-  op->claim = std::make_shared<Claim>(core, std::move(*request), [&core, op](error_code ec) {
-    core.hand_out([op, ec] { op->complete(ec); });
-  });
-  if (op->slot.is_connected()) op->slot.assign(AcquireOp::Cancel{op});
-  if (options.stop.stop_possible()) op->stop.emplace(options.stop, AcquireOp::Cancel{op});
+void Lock::start_acquire(AcquireOptions options, boost::asio::cancellation_slot slot,
+                         boost::asio::any_completion_handler<void(error_code, Hold)> done) const {
+  Core& core = state_->handle->core();
+  if (auto const no = core.refuse(false)) return std::move(done)(no, Hold());
+  auto request = request_for(*state_, options);
+  if (!request) return std::move(done)(request.error(), Hold());
+
+  auto const op = std::make_shared<AcquireOp>(state_->handle, std::move(done));
+  op->claim = std::make_shared<Claim>(core, std::move(*request),
+                                      [&core, op](error_code ec) { core.hand_out([op, ec] { op->complete(ec); }); });
+  if (slot.is_connected()) slot.assign(AcquireOp::Cancel{op});
+  if (options.stop.stop_possible())
+    op->listen(std::make_unique<std::stop_callback<AcquireOp::Cancel>>(options.stop, AcquireOp::Cancel{op}));
   core.start(op->claim);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <holdfast/error.hpp>
 #include <string>
 #include <string_view>

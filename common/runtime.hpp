@@ -9,7 +9,8 @@
 
 namespace holdfast::detail {
 
-/// Time and threads of one client: the real ones (make_thread_runtime), or a virtual clock and no thread at all (the simulation).
+/// Time and threads of one client: the real ones (make_thread_runtime), or a virtual clock and no thread at all (the
+/// simulation).
 ///
 /// Thread safety: distinct objects safe; shared objects safe.
 class Runtime {
@@ -26,15 +27,19 @@ class Runtime {
   virtual void post(std::function<void()> what) = 0;
   virtual boost::asio::io_context& loop() = 0;
 
-  /// Where user code runs that has no executor of its own: one notification thread.
+  /// Where user code runs that has no executor of its own: one notification thread, which does not end while somebody
+  /// keeps this. After stop(), and in a forked child, another one that outlives every client.
   virtual boost::asio::any_io_executor notifier() = 0;
 
   virtual bool on_loop() const noexcept = 0;
   virtual bool on_notifier() const noexcept = 0;
 
-  /// Ends both, once what was posted to the notifier has run, or `patience` is over: a thread that is then still in user code, or is the
-  /// calling one, ends by itself later.
+  /// Ends both, once what was posted to the notifier has run, or `patience` is over: a thread that is then still in
+  /// user code, or is the calling one, ends by itself later.
   virtual void stop(Duration patience) = 0;
+
+  /// Owns `what` until stop(): an end that nobody waits for. On the loop.
+  virtual void keep(std::shared_ptr<void> what) = 0;
 };
 
 std::shared_ptr<Runtime> make_thread_runtime();

@@ -10,7 +10,8 @@
 
 namespace holdfast::detail {
 
-/// What this client knows of one session: until when it is proven to live, and who wants to be told how long before that runs out.
+/// What this client knows of one session: until when it is proven to live, and who wants to be told how long before
+/// that runs out.
 ///
 /// Thread safety: distinct objects safe; shared objects: until() safe, everything else inside the monitor.
 class Session {
@@ -18,7 +19,10 @@ class Session {
   using AlarmId = std::pair<Duration, std::uint64_t>;  ///< its margin, and a number to tell equals apart
 
   Session(SessionInfo info, double drift) : info_(std::move(info)) {
-    if (!info_.ttl) return until_.store(kNever.time_since_epoch().count(), std::memory_order_relaxed);
+    if (!info_.ttl) {
+      until_.store(kNever.time_since_epoch().count(), std::memory_order_relaxed);
+      return;
+    }
     ttl_ = *info_.ttl;
     lease_ = ttl_ - Duration(static_cast<Duration::rep>(static_cast<double>(ttl_.count()) * drift));
     prove(info_.sent);
@@ -29,7 +33,8 @@ class Session {
   /// The instant up to which holds of this session are proven.
   TimePoint until() const noexcept { return TimePoint(Duration(until_.load(std::memory_order_acquire))); }
 
-  /// The session lived when something sent at `sent` reached the service, so it lives for a lease from then. Never shortens.
+  /// The session lived when something sent at `sent` reached the service, so it lives for a lease from then. Never
+  /// shortens.
   void prove(TimePoint sent) {
     if (!info_.ttl || over_) return;
     auto const proven = (sent + lease_).time_since_epoch().count();

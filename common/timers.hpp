@@ -9,7 +9,8 @@
 
 namespace holdfast::detail {
 
-/// What is to be done when, in order of time and, within one instant, of asking. Plain data: somebody else owns the clock.
+/// What is to be done when, in order of time and, within one instant, of asking. Plain data: somebody else owns the
+/// clock.
 ///
 /// Thread safety: distinct objects safe; shared objects unsafe.
 class Timers {

@@ -21,6 +21,7 @@ namespace {
 constexpr char kMagic[8] = {'h', 'o', 'l', 'd', 'f', 'a', 's', 't'};
 constexpr std::uint32_t kVersion = 1;
 constexpr char kName[] = "counter";
+constexpr char kUnfinished[] = "counter.";
 constexpr char kBootFile[] = "/proc/sys/kernel/random/boot_id";
 
 std::uint32_t checksum(CounterRecord const& record) {
@@ -55,18 +56,22 @@ CounterRecord first_record(std::string_view boot) {
 }
 
 /// Makes the counter appear complete and on disk, or not at all. Somebody else being first is fine.
-Result<void> create(int dir, std::string const& path, std::string_view boot, mode_t mode) {
+Result<void> create(int dir, std::string const& path, std::string_view boot, Rights rights) {
   char temporary[48];
-  std::snprintf(temporary, sizeof temporary, "counter.%016llx.new", static_cast<unsigned long long>(random_number()));
-  Fd fd(::openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
+  std::snprintf(temporary, sizeof temporary, "%s%016llx.new", kUnfinished,
+                static_cast<unsigned long long>(random_number()));
+  Fd fd(::openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, rights.mode));
   if (!fd) return fail_errno(errno, path);
   auto const record = first_record(boot);
   int error = write_at(fd.get(), &record, sizeof record, 0);
-  if (error == 0 && (mode & 077U) != 0 && ::fchmod(fd.get(), mode) != 0) error = errno;  // umask must not decide
+  if (error == 0 && !rights.give(fd.get())) error = errno;
   if (error == 0 && ::fsync(fd.get()) != 0) error = errno;
-  if (error == 0 && ::linkat(dir, temporary, dir, kName, 0) != 0 && errno != EEXIST) error = errno;
+  // ENOENT: somebody was first, and swept ours away as a dead one's.
+  if (error == 0 && ::linkat(dir, temporary, dir, kName, 0) != 0 && errno != EEXIST && errno != ENOENT) error = errno;
   ::unlinkat(dir, temporary, 0);
   if (error == 0 && ::fsync(dir) != 0) error = errno;
+  if (error == EPERM || error == EOPNOTSUPP)  // on a file of our own: not about rights
+    return fail(errc::not_supported, path + ": the file system has no hard links", error);
   if (error != 0) return fail_errno(error, path);
   return {};
 }
@@ -76,9 +81,13 @@ bool exists(int dir, char const* name) {
   return ::fstatat(dir, name, &status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-Fd open_existing(int dir) { return Fd(::openat(dir, kName, O_RDWR | O_CLOEXEC | O_NOFOLLOW)); }
+KeptFd open_existing(int dir) {
+  return KeptFd::open([dir] { return ::openat(dir, kName, O_RDWR | O_CLOEXEC | O_NOFOLLOW); });
+}
 
 }  // namespace
+
+bool is_unfinished_counter(std::string_view name) { return name.starts_with(kUnfinished) && name.ends_with(".new"); }
 
 Result<std::string> boot_id() {
   Fd const fd(::open(kBootFile, O_RDONLY | O_CLOEXEC));
@@ -87,7 +96,7 @@ Result<std::string> boot_id() {
   return std::string(text, 36);
 }
 
-Result<Counter> Counter::open(int dir, std::string const& path, std::string_view boot, mode_t mode) {
+Result<Counter> Counter::open(int dir, std::string const& path, std::string_view boot, Rights rights) {
   auto const name = path + "/" + kName;
   auto fd = open_existing(dir);
   if (!fd && errno == ENOENT) {
@@ -97,12 +106,12 @@ Result<Counter> Counter::open(int dir, std::string const& path, std::string_view
     fd = open_existing(dir);
     if (!fd && errno == ENOENT && used) return fail(errc::corrupt, name + " is missing", ENOENT);
     if (!fd && errno == ENOENT) {
-      if (auto made = create(dir, name, boot, mode); !made) return made.error();
+      if (auto made = create(dir, name, boot, rights); !made) return made.error();
       fd = open_existing(dir);
     }
   }
   if (!fd) return fail_errno(errno, name);
-  return Counter(KeptFd(std::move(fd)), name);
+  return Counter(std::move(fd), name);
 }
 
 Result<CounterRecord> Counter::load() const {
@@ -118,7 +127,9 @@ Result<CounterRecord> Counter::load() const {
   return record;
 }
 
-Result<void> Counter::store(CounterRecord record, bool sync) const {
+Result<void> Counter::store(CounterRecord const& what, bool sync) const {
+  // Within one page, as its place in the file: a process that is killed has written all of it or nothing.
+  alignas(128) CounterRecord record = what;
   record.crc = checksum(record);
   int error = write_at(fd_.get(), &record, sizeof record, 0);
   if (error == 0 && sync && ::fdatasync(fd_.get()) != 0) error = errno;

@@ -41,7 +41,7 @@ class Counter {
 
   /// Opens `counter` in the directory `dir`, whose path is for messages, making it if the directory is new.
   /// Errors: corrupt if it is missing where there is a store already; denied; unavailable.
-  static Result<Counter> open(int dir, std::string const& path, std::string_view boot, mode_t mode);
+  static Result<Counter> open(int dir, std::string const& path, std::string_view boot, Rights rights);
 
   bool try_lock() const { return file::try_lock(fd_.get()); }
   void unlock() const { file::unlock(fd_.get()); }
@@ -60,11 +60,14 @@ class Counter {
 
  private:
   Counter(KeptFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
-  Result<void> store(CounterRecord record, bool sync) const;
+  Result<void> store(CounterRecord const& what, bool sync) const;
 
   KeptFd fd_;
   std::string path_;
 };
+
+/// Whether a file of this name was to become a counter; once there is one, nobody needs it any more.
+bool is_unfinished_counter(std::string_view name);
 
 /// The id of this boot of the machine.
 Result<std::string> boot_id();

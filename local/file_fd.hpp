@@ -1,11 +1,13 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "common/fork.hpp"
@@ -42,8 +44,15 @@ class Fd {
 class KeptFd {
  public:
   KeptFd() = default;
-  explicit KeptFd(Fd fd) : fd_(fd.release()), owner_(::getpid()) {
+  explicit KeptFd(Fd fd) : fd_(fd.release()), owner_(fork_generation()) {
     if (fd_ >= 0) close_in_child(fd_);
+  }
+  /// What is locked through it has to be opened like this: a child forked between opening and knowing it would keep it.
+  static KeptFd open(std::function<int()> const& open) {
+    KeptFd kept;
+    kept.fd_ = open_here_only(open);
+    kept.owner_ = fork_generation();
+    return kept;
   }
   KeptFd(KeptFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)), owner_(other.owner_) {}
   KeptFd& operator=(KeptFd&& other) noexcept {
@@ -57,19 +66,34 @@ class KeptFd {
   explicit operator bool() const { return fd_ >= 0; }
 
   /// False in a child made by fork(): there the number may long belong to somebody else.
-  bool mine() const { return fd_ >= 0 && owner_ == ::getpid(); }
+  bool mine() const { return fd_ >= 0 && owner_ == fork_generation(); }
 
   void reset() {
     if (mine()) {
-      keep_in_child(fd_);
-      ::close(fd_);
+      close_here_only(fd_);
     }
     fd_ = -1;
   }
 
  private:
   int fd_ = -1;
-  pid_t owner_ = 0;
+  unsigned owner_ = 0;
+};
+
+/// Whom what is made in a directory of locks is for: whoever the directory is for.
+struct Rights {
+  mode_t mode = 0600;
+  gid_t group = static_cast<gid_t>(-1);
+
+  bool shared() const { return (mode & 077U) != 0; }
+
+  /// To what was just made. Neither umask nor a missing set-group-id bit must decide; who is not in the group keeps its
+  /// own.
+  bool give(int fd) const {
+    if (!shared()) return true;
+    (void)!::fchown(fd, static_cast<uid_t>(-1), group);
+    return ::fchmod(fd, mode) == 0;
+  }
 };
 
 /// Reads up to `size` bytes; the number read (less only at the end of the file), or -1 and errno.
@@ -116,10 +140,15 @@ inline void unlock(int fd) {
   ::fcntl(fd, F_OFD_SETLK, &lock);
 }
 
-/// Whether byte 0 is locked through another open file description.
-inline bool locked_by_other(int fd) {
+/// Whether byte 0 is locked through another open file description. Empty, with errno, if the kernel does not say:
+/// somebody of whom nothing is known must not be taken for dead.
+inline std::optional<bool> locked_by_other(int fd) {
   auto lock = first_byte(F_WRLCK);
-  return ::fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  if (::fcntl(fd, F_OFD_GETLK, &lock) != 0) return std::nullopt;
+  return lock.l_type != F_UNLCK;
 }
+
+/// The process, or the system, has no descriptor left.
+inline bool out_of_descriptors(int error) { return error == EMFILE || error == ENFILE; }
 
 }  // namespace holdfast::detail::file

@@ -86,11 +86,12 @@ class Line {
   enum class Mode { existing, create };
 
   /// False if there is no such line (or, with Mode::create, if the directory of lines is gone).
-  Result<bool> open(int lines, std::string const& path, std::string const& name, Mode mode, mode_t rights = 0600);
+  Result<bool> open(int lines, std::string const& path, std::string const& name, Mode mode, Rights rights = {});
   void close() { fd_.reset(); }
 
   /// The nearest blockers in front of the record at `before` (an offset; end() for whoever joins next). Records of dead
-  /// sessions on the way are marked gone. `more` is by record only and may count one that is dead, which costs a look.
+  /// sessions on the way are marked gone. `more` is by record only, not looked for far, and may be wrongly given, which
+  /// costs a look.
   Result<Ahead> ahead(std::uint64_t before, Rule rule, Liveness& sessions);
 
   /// Appends a record, after ahead(end(), …). Errors: unavailable if the disk is full; then nothing was written.
@@ -103,8 +104,8 @@ class Line {
   Result<void> note_granted(EntryRef const& entry);
 
   /// Removes an entry, and the file with the last of them; fine if it is not there. `was_first`: a hint that nobody is
-  /// in front of it.
-  Result<Departure> remove(EntryRef const& entry, bool was_first);
+  /// in front of it. On an error nothing was removed.
+  Result<Departure> remove(EntryRef const& entry, bool was_first, Liveness& sessions);
 
   /// All living entries in order. The file is removed if there are none.
   Result<std::vector<EntryInfo>> list(Liveness& sessions);
@@ -112,8 +113,15 @@ class Line {
   /// Whether any entry lives; changes nothing.
   Result<bool> occupied(Liveness& sessions);
 
+  /// Marks every dead session's entry gone. Whether any lives.
+  Result<bool> bury(Liveness& sessions);
+
   /// Removes the file.
   Result<void> unlink();
+
+  /// Removes the file that could not be opened, if it is empty: whoever made it was killed before it gave it its
+  /// rights.
+  bool unlink_if_empty();
 
   std::uint64_t end() const { return end_; }
   LineHeader const& header() const { return header_; }
@@ -125,13 +133,13 @@ class Line {
   Result<void> load();
   Result<Record*> at(std::uint64_t offset, Direction direction);
   Result<Record*> find(EntryRef const& entry);
-  Result<std::uint64_t> last_live_before(std::uint64_t offset);
-  Result<bool> nobody_before(std::uint64_t offset, bool likely);
+  Result<std::uint64_t> last_live_before(std::uint64_t offset, Liveness& sessions);
+  Result<bool> nobody_before(std::uint64_t offset, bool likely, Liveness& sessions);
   Result<void> mark_gone(Record& record, std::uint64_t offset);
   Result<void> widen(Rule rule);
   Result<void> write_header();
   Result<void> start_over();
-  Result<void> cut_tail(std::uint64_t offset);
+  Result<void> cut_tail(std::uint64_t offset, Liveness& sessions);
   void punch();
 
   Fd fd_;

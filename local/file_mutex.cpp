@@ -16,7 +16,7 @@ bool MutexQueue::lock() {
 }
 
 void MutexQueue::retry() {
-  std::uniform_int_distribution<Duration::rep> const jitter(delay_.count() / 2, delay_.count());
+  std::uniform_int_distribution<Duration::rep> jitter(delay_.count() / 2, delay_.count());
   timer_ = host_.at(host_.now() + Duration(jitter(random_)), [this] {
     timer_ = 0;
     drain();

@@ -17,25 +17,39 @@ namespace {
 
 /// A session's id as a file name, without a string on the heap.
 struct FileName {
-  explicit FileName(std::uint64_t id) { *std::to_chars(text, text + sizeof text - 1, id).ptr = 0; }
-  char text[24];
+  explicit FileName(std::uint64_t id, char const* before = "") {
+    auto const at = ::stpcpy(text, before);
+    *std::to_chars(at, std::end(text) - 1, id).ptr = 0;
+  }
+  char text[32];
 };
+
+constexpr char kUnfinished[] = "new.";
 
 }  // namespace
 
-Result<KeptFd> Sessions::create(std::uint64_t id, mode_t mode) const {
+// Under its own name it appears with its rights and its lock, so that nobody is kept from asking whether it lives.
+Result<KeptFd> Sessions::create(std::uint64_t id, Rights rights) const {
   FileName const name(id);
-  if (::mkfifoat(dir_.get(), name.text, mode) != 0) return fail_errno(errno, where(id));
+  FileName const unfinished(id, kUnfinished);
+  if (::mkfifoat(dir_.get(), unfinished.text, rights.mode) != 0) {
+    // Files could be made here just before, so this is not about rights.
+    if (errno == EPERM || errno == EOPNOTSUPP)
+      return fail(errc::not_supported, where(id) + ": the file system has no FIFOs", errno);
+    return fail_errno(errno, where(id));
+  }
   // For reading and writing: the bell never sees its last writer go, and opening it waits for nobody.
-  Fd fd(::openat(dir_.get(), name.text, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
+  auto fd =
+      KeptFd::open([&] { return ::openat(dir_.get(), unfinished.text, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW); });
   int error = fd ? 0 : errno;
-  if (error == 0 && (mode & 077U) != 0 && ::fchmod(fd.get(), mode) != 0) error = errno;  // umask must not decide
+  if (error == 0 && !rights.give(fd.get())) error = errno;
   if (error == 0 && !try_lock(fd.get())) error = errno;
+  if (error == 0 && ::renameat(dir_.get(), unfinished.text, dir_.get(), name.text) != 0) error = errno;
   if (error != 0) {
-    remove(id);
+    ::unlinkat(dir_.get(), unfinished.text, 0);
     return fail_errno(error, where(id));
   }
-  return KeptFd(std::move(fd));
+  return fd;
 }
 
 Fd Sessions::open_for_hangup(std::uint64_t id) const {
@@ -46,17 +60,31 @@ Result<bool> Sessions::alive(std::uint64_t id) const {
   auto const fd = open_for_hangup(id);
   if (!fd && errno == ENOENT) return false;
   if (!fd) return {boost::system::in_place_error, fail_errno(errno, where(id))};
-  return locked_by_other(fd.get());
+  auto const locked = locked_by_other(fd.get());
+  if (!locked) return {boost::system::in_place_error, fail_errno(errno, where(id))};
+  return *locked;
 }
 
-void Sessions::ring(std::uint64_t id, std::uint64_t message) const {
-  Fd const fd(::openat(dir_.get(), FileName(id).text, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
-  if (fd) (void)!::write(fd.get(), &message, sizeof message);
+Sessions::Rung Sessions::ring(std::uint64_t id, std::uint64_t message) const {
+  // For reading, too, or the owner's death between these two calls would cost us a SIGPIPE.
+  Fd const fd(::openat(dir_.get(), FileName(id).text, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd) return errno == ENOENT ? Rung::nobody_there : Rung::failed;
+  if (locked_by_other(fd.get()) == false) return Rung::nobody_there;
+  (void)!::write(fd.get(), &message, sizeof message);
+  return Rung::yes;
 }
 
 void Sessions::remove(std::uint64_t id) const { ::unlinkat(dir_.get(), FileName(id).text, 0); }
 
 bool Sessions::has(std::uint64_t id, int fd) const { return same_file(dir_.get(), FileName(id).text, fd); }
+
+Result<void> Sessions::sweep() const {
+  auto const names = names_in(dir_.get(), path_);
+  if (!names) return names.error();
+  for (auto const& name : *names)
+    if (name.starts_with(kUnfinished)) ::unlinkat(dir_.get(), name.c_str(), 0);
+  return {};
+}
 
 Result<std::vector<std::uint64_t>> Sessions::all() const {
   auto const names = names_in(dir_.get(), path_);

@@ -22,8 +22,8 @@ class Sessions {
   Sessions(KeptFd dir, std::string path) : dir_(std::move(dir)), path_(std::move(path)) {}
 
   /// Opens a session; it lives as long as the descriptor. Under the directory's mutex, or it may be swept before it is
-  /// locked.
-  Result<KeptFd> create(std::uint64_t id, mode_t mode) const;
+  /// locked. Errors: not_supported where the file system has no FIFOs; denied; unavailable.
+  Result<KeptFd> create(std::uint64_t id, Rights rights) const;
 
   /// Whether a session of another client lives.
   Result<bool> alive(std::uint64_t id) const;
@@ -31,14 +31,19 @@ class Sessions {
   /// Opens a peer's FIFO to learn of its end: it hangs up. Empty, with errno, if there is none.
   Fd open_for_hangup(std::uint64_t id) const;
 
-  /// Rings a peer's bell. A dead peer does not matter, and a full bell rings by being full.
-  void ring(std::uint64_t id, std::uint64_t message) const;
+  enum class Rung { yes, nobody_there, failed };
+
+  /// Rings a peer's bell. A full bell rings by being full. `failed`, with errno: it could not be reached, and may live.
+  Rung ring(std::uint64_t id, std::uint64_t message) const;
 
   /// Forgets a session that is over.
   void remove(std::uint64_t id) const;
 
   /// Whether the FIFO of a session is still the one behind `fd`.
   bool has(std::uint64_t id, int fd) const;
+
+  /// Removes what those left who were killed while they made theirs. Under the mutex.
+  Result<void> sweep() const;
 
   /// The sessions that have a FIFO, dead or alive.
   Result<std::vector<std::uint64_t>> all() const;

@@ -28,10 +28,12 @@ class Store {
   /// Errors: not_supported on a network file system, denied, corrupt, unavailable.
   static Result<Store> open(std::string const& path);
 
-  /// Removes what a boot before this one left. First thing to do under the mutex. Returns the directory's id.
+  /// Removes what a boot before this one left, unless somebody lives. First thing to do under the mutex. Returns the
+  /// directory's id.
   Result<std::uint64_t> settle(std::string_view boot);
 
-  /// Removes the FIFOs of dead sessions, and the lines in which only dead ones are left. Under the mutex.
+  /// Removes the FIFOs of dead sessions, their entries, lines in which nobody is left, and counters that were never
+  /// finished. Under the mutex.
   Result<void> sweep();
 
   /// Whether the path still leads to what is open here.
@@ -41,21 +43,25 @@ class Store {
   Sessions const& sessions() const { return sessions_; }
   int lines() const { return lines_.get(); }
   std::string const& path() const { return path_; }
-  mode_t file_mode() const { return mode_ & 0666U; }
+  Rights rights() const { return {mode_ & 0666U, group_}; }
 
  private:
+  struct Census;
+
   Store() = default;
+  Result<Census> census() const;
   Result<KeptFd> subdirectory(char const* name) const;
 
   std::string path_;
   mode_t mode_ = 0700;
+  gid_t group_ = static_cast<gid_t>(-1);
   KeptFd dir_;
   Counter counter_;
   KeptFd lines_;
   Sessions sessions_;
 };
 
-/// Whether locks on this file system are this machine's alone. `type` is statfs's f_type.
-bool is_network_file_system(std::uint32_t type);
+/// Refuses, with not_supported, a file system whose locks may not be this machine's alone. `type` is statfs's f_type.
+Result<void> check_file_system(std::string const& path, std::uint32_t type);
 
 }  // namespace holdfast::detail::file

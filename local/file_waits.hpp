@@ -17,7 +17,8 @@ struct Wait {
   EntryRef entry;
   std::uint64_t session = 0;
   std::function<void(bool)> gone;
-  bool fired = false;
+  bool fired = false;    ///< its callback is on its way
+  bool watched = false;  ///< it has a share in the watch on that session
 };
 
 /// Who waits for which entry to go.
@@ -57,6 +58,11 @@ class Waits {
     auto const [begin, end] = by_ticket_.equal_range(ticket);
     for (auto it = begin; it != end; ++it) ids.push_back(it->second);
     return ids;
+  }
+
+  template <class What>
+  void each(What const& what) const {
+    for (auto const& [id, wait] : waits_) what(id, wait);
   }
 
   template <class Predicate>

@@ -108,7 +108,7 @@ void Watch::end(std::uint64_t session) {
 }
 
 bool Watch::add(std::uint64_t session, Fd fifo) {
-  if (watches(session)) return true;
+  if (peers_.contains(session)) return true;
   epoll_event event{};
   event.events = EPOLLET;
   event.data.u64 = session;
@@ -136,7 +136,7 @@ void Watch::drop(std::uint64_t session) {
 void Watch::probe() {
   std::vector<std::uint64_t> dead;
   for (auto const& [session, peer] : peers_)
-    if (!locked_by_other(peer.fifo.get())) dead.push_back(session);
+    if (locked_by_other(peer.fifo.get()) == false) dead.push_back(session);
   for (auto const session : dead) end(session);
 }
 

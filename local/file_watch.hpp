@@ -54,12 +54,14 @@ class Watch {
   Result<void> open(int bell);
   void close();
 
-  /// Begins to watch a peer through its FIFO, or takes a watch that is there already (see `watches`).
-  /// False if that did not work.
+  /// Begins to watch a peer through its FIFO, unless it is watched already. False if that did not work.
   bool add(std::uint64_t session, Fd fifo);
 
-  /// Whether a watch on that peer is open and silent.
-  bool watches(std::uint64_t session) const { return peers_.contains(session); }
+  /// The FIFO through which a peer is watched; -1 if it is not.
+  int fifo(std::uint64_t session) const {
+    auto const peer = peers_.find(session);
+    return peer == peers_.end() ? -1 : peer->second.fifo.get();
+  }
 
   /// One wait more or less for a watched peer. A few that nobody needs are kept: contenders meet again.
   void hold(std::uint64_t session);

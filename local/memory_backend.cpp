@@ -1,5 +1,6 @@
 #include "local/memory_backend.hpp"
 
+#include "common/door.hpp"
 #include "common/error.hpp"
 
 namespace holdfast::detail {
@@ -35,7 +36,7 @@ void MemoryBackend::connected() {
 }
 
 void MemoryBackend::disconnected() {
-  connected_ = false;
+  connected_ = usable_ = false;
   host_.cancel(std::exchange(beat_, 0));
   if (stopping_) return;
   if (session_ == 0) return host_.failed(fail(errc::unavailable, "no answer from " + place_));
@@ -43,14 +44,14 @@ void MemoryBackend::disconnected() {
 }
 
 void MemoryBackend::open_session() {
-  auto const notice =
-      wire_->notice([this](std::string const& line, EntryRef const& entry) { fire(line, entry); });
+  auto const notice = wire_->notice([this](std::string const& line, EntryRef const& entry) { fire(line, entry); });
   wire_->send([this, notice, ttl = ttl_, sent = host_.now()](MemoryService& service) {
     auto const opened = service.open(ttl, notice);
     return [this, opened, sent] {
       if (stopping_) return;
       session_ = opened.session;
       guard_ = opened.guard;
+      usable_ = true;
       host_.up({place_, ttl_, sent});
       beat_ = host_.at(sent + ttl_ / 3, [this] { renew(false); });
     };
@@ -62,24 +63,29 @@ void MemoryBackend::renew(bool first) {
   beat_ = 0;
   wire_->send([this, first, id = session_, sent = host_.now()](MemoryService& service) {
     auto const reply = service.renew(id);
-    return [this, first, reply, sent] {
-      if (stopping_) return;
-      if (!reply) return session_lost();
+    return [this, first, id, reply, sent] {
+      if (stopping_ || id != session_) return;
+      if (!reply) return session_lost(id);
       host_.proven(sent);
-      for (auto const& [line, entry] : reply->removed) host_.removed(line, entry);
       host_.cancel(beat_);
       beat_ = host_.at(sent + ttl_ / 3, [this] { renew(false); });
-      if (!first) return;
-      host_.resumed();
-      for (auto& [op_id, op] : ops_) send(op_id, op);
-      for (auto const& [watch_id, watch] : watches_) send_watch(watch_id);
+      if (first) {
+        usable_ = true;
+        host_.resumed();
+        for (auto& [op_id, op] : ops_) send(op_id, op);
+        for (auto const& [watch_id, watch] : watches_) send_watch(watch_id);
+      }
+      // Only now: what is asked on account of this is not to be taken for something sent on the old connection.
+      for (auto const& [line, entry] : reply->removed) host_.removed(line, entry);
     };
   });
 }
 
-void MemoryBackend::session_lost() {
-  if (session_ == 0) return;
+/// An answer to an older session's question says nothing of this one.
+void MemoryBackend::session_lost(MemoryService::SessionId which) {
+  if (session_ == 0 || which != session_) return;
   session_ = 0;
+  usable_ = false;
   host_.cancel(std::exchange(beat_, 0));
   watches_.clear();
   auto const ops = std::exchange(ops_, {});
@@ -94,7 +100,7 @@ void MemoryBackend::add(Op op) {
   if (session_ == 0) return host_.defer(op.lost);
   OpId const id = ++last_op_;
   auto const place = ops_.emplace(id, std::move(op)).first;
-  if (usable()) send(id, place->second);
+  if (usable_) send(id, place->second);
 }
 
 void MemoryBackend::send(OpId id, Op& op) {
@@ -107,12 +113,12 @@ void MemoryBackend::send(OpId id, Op& op) {
 template <class T>
 void MemoryBackend::ask(std::function<Result<T>(MemoryService&)> question, Reply<T> reply) {
   Op op;
-  op.lost = [reply] { reply(make_error_code(errc::lost)); };
+  op.lost = [reply] { reply({boost::system::in_place_error, make_error_code(errc::lost)}); };
   op.send = [this, question = std::move(question), reply](OpId id, bool) {
-    wire_->send([this, id, question, reply](MemoryService& service) {
+    wire_->send([this, id, question, reply, session = session_](MemoryService& service) {
       Result<T> result = question(service);
-      return [this, id, reply, result = std::move(result)] {
-        if (!result && result.error() == errc::lost) return session_lost();
+      return [this, id, reply, session, result = std::move(result)] {
+        if (!result && result.error() == errc::lost) return session_lost(session);
         if (finish(id)) reply(result);
       };
     });
@@ -122,7 +128,7 @@ void MemoryBackend::ask(std::function<Result<T>(MemoryService&)> question, Reply
 
 void MemoryBackend::join(Join request, Reply<Joined> reply) {
   Op op;
-  op.lost = [reply] { reply(make_error_code(errc::lost)); };
+  op.lost = [reply] { reply({boost::system::in_place_error, make_error_code(errc::lost)}); };
   op.send = [this, claim = last_op_ + 1, request = std::move(request), reply](OpId id, bool again) {
     again ? send_settle(id, claim, request, reply) : send_join(id, claim, request, reply);
   };
@@ -132,8 +138,8 @@ void MemoryBackend::join(Join request, Reply<Joined> reply) {
 void MemoryBackend::send_join(OpId id, std::uint64_t claim, Join const& request, Reply<Joined> const& reply) {
   wire_->send([this, id, claim, request, reply, session = session_, guard = guard_](MemoryService& service) {
     auto const result = service.join(session, guard, claim, request);
-    return [this, id, claim, request, reply, result] {
-      if (!result && result.error() == errc::lost) return session_lost();
+    return [this, id, claim, request, reply, session, result] {
+      if (!result && result.error() == errc::lost) return session_lost(session);
       if (result && !*result) {
         if (ops_.contains(id)) send_join(id, claim, request, reply);  // refused by an old guard: nothing was done
         return;
@@ -147,8 +153,9 @@ void MemoryBackend::send_join(OpId id, std::uint64_t claim, Join const& request,
 void MemoryBackend::send_settle(OpId id, std::uint64_t claim, Join const& request, Reply<Joined> const& reply) {
   wire_->send([this, id, claim, request, reply, session = session_](MemoryService& service) {
     auto const result = service.settle(session, claim, request);
-    return [this, id, claim, request, reply, result] {
-      if (!result) return session_lost();
+    return [this, id, claim, request, reply, session, result] {
+      if (!result) return session_lost(session);
+      if (session != session_) return;
       guard_ = std::max(guard_, result->guard);
       if (!result->found) {
         if (ops_.contains(id)) send_join(id, claim, request, reply);
@@ -187,7 +194,7 @@ void MemoryBackend::check(std::string const& line, EntryRef const& entry, Reply<
 WatchId MemoryBackend::await_gone(std::string const& line, EntryRef const& entry, std::function<void(bool)> gone) {
   WatchId const id = ++last_watch_;
   watches_.emplace(id, Watch{line, entry, std::move(gone)});
-  if (usable()) send_watch(id);
+  if (usable_) send_watch(id);
   return id;
 }
 
@@ -195,10 +202,10 @@ WatchId MemoryBackend::await_gone(std::string const& line, EntryRef const& entry
 void MemoryBackend::send_watch(WatchId id) {
   Watch const& watch = watches_.at(id);
   wire_->send([this, session = session_, line = watch.line, entry = watch.entry](MemoryService& service) {
-    auto const present = service.watch(session, line, entry);
-    return [this, line, entry, present] {
-      if (!present) return session_lost();
-      if (!*present) fire(line, entry);
+    auto const seen = service.watch(session, line, entry);
+    return [this, line, entry, session, seen] {
+      if (!seen) return session_lost(session);
+      if (*seen == MemoryService::Seen::gone) fire(line, entry);
     };
   });
 }
@@ -222,10 +229,14 @@ constexpr auto kOutagePoll = 20ms;
 /// No network: the service is asked on the spot, unless an outage was ordered.
 class DirectWire final : public MemoryWire {
  public:
-  DirectWire(Host& host, std::shared_ptr<MemoryService> service) : host_(host), service_(std::move(service)) {}
+  DirectWire(Host& host, std::shared_ptr<MemoryService> service)
+      : host_(host), service_(std::move(service)), door_(std::make_shared<Door>(host)) {}
+  DirectWire(DirectWire const&) = delete;
+  ~DirectWire() override { door_->shut(); }
 
   void connect(Events events) override {
     events_ = std::move(events);
+    if (service_->outage()) host_.defer(events_.down);
     try_connect();
   }
 
@@ -241,12 +252,9 @@ class DirectWire final : public MemoryWire {
   }
 
   MemoryService::Notice notice(MemoryService::Notice at_client) override {
-    return [this, at_client = std::move(at_client), alive = std::weak_ptr(alive_)](std::string const& line,
-                                                                                   EntryRef const& entry) {
-      auto const still = alive.lock();
-      if (!still) return;
-      host_.post([at_client, alive, line, entry] {
-        if (alive.lock()) at_client(line, entry);
+    return [at_client = std::move(at_client), door = door_](std::string const& line, EntryRef const& entry) {
+      door->post([at_client, door, line, entry] {
+        if (door->open()) at_client(line, entry);
       });
     };
   }
@@ -262,7 +270,7 @@ class DirectWire final : public MemoryWire {
   std::shared_ptr<MemoryService> const service_;
   Events events_;
   bool up_ = false;
-  std::shared_ptr<bool> const alive_ = std::make_shared<bool>(true);
+  std::shared_ptr<Door> const door_;
 };
 
 }  // namespace

@@ -10,14 +10,15 @@
 
 namespace holdfast::detail {
 
-/// What lies between a client and the MemoryService: nothing much behind `memory:`, a network with all its mishaps in the simulation.
+/// What lies between a client and the MemoryService: nothing much behind `memory:`, a network with all its mishaps in
+/// the simulation.
 ///
-/// Used and heard inside the client's monitor. After `down` no reply of the old connection arrives any more, though requests sent on it may
-/// still reach the service.
+/// Used and heard inside the client's monitor. After `down` no reply of the old connection arrives any more, though
+/// requests sent on it may still reach the service.
 class MemoryWire {
  public:
-  using Reply = std::function<void()>;                      ///< what the client does with the answer
-  using Request = std::function<Reply(MemoryService&)>;     ///< what the service does, giving the answer
+  using Reply = std::function<void()>;                   ///< what the client does with the answer
+  using Request = std::function<Reply(MemoryService&)>;  ///< what the service does, giving the answer
 
   struct Events {
     std::function<void()> up;
@@ -78,14 +79,15 @@ class MemoryBackend final : public Backend {
   void disconnected();
   void open_session();
   void renew(bool first);
-  void session_lost();
-  bool usable() const { return connected_ && session_ != 0; }
+  void session_lost(MemoryService::SessionId which);
 
   Host& host_;
   std::unique_ptr<MemoryWire> wire_;
   std::string const place_;
   std::chrono::milliseconds const ttl_;
   bool connected_ = false;
+  bool usable_ =
+      false;  ///< the session is known to live on this connection, and what the last one left undone was taken up
   bool stopping_ = false;
   MemoryService::SessionId session_ = 0;
   std::uint64_t guard_ = 0;

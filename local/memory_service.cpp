@@ -65,7 +65,7 @@ void MemoryService::end(SessionId id) {
       if (entry.session == id) mine.emplace_back(name, entry.info.ref);
   for (auto const& [name, ref] : mine) {
     Line& line = lines_.at(name);
-    erase(name, find(line, ref));
+    erase(name, find(line, ref), Change::What::expired, 0);
   }
 }
 
@@ -76,11 +76,12 @@ MemoryService::Line::iterator MemoryService::find(Line& line, EntryRef const& en
   return at != line.end() && at->second.info.ref == entry ? at : line.end();
 }
 
-void MemoryService::erase(std::string const& name, Line::iterator entry) {
+void MemoryService::erase(std::string const& name, Line::iterator entry, Change::What how, SessionId by) {
   Entry const gone = std::move(entry->second);
   auto const line = lines_.find(name);
   line->second.erase(entry);
   if (line->second.empty()) lines_.erase(line);
+  if (observer_) observer_({how, name, gone.info, gone.session, by});
   for (SessionId const watcher : gone.watchers)
     if (Session const* const session = find(watcher)) session->notice(name, gone.info.ref);
 }
@@ -106,13 +107,17 @@ Result<std::optional<Joined>> MemoryService::join(SessionId id, std::uint64_t gu
   expire_due();
   Session const* const session = find(id);
   if (!session) return lost_session();
-  if (session->guard != guard) return std::optional<Joined>();
+  if (session->guard != guard && !ignores_guards_) return std::optional<Joined>();
   auto const place = lines_.find(request.line);
   Ahead ahead = place == lines_.end() ? Ahead{} : ahead_of(place->second, place->second.end(), request.rule);
   if (request.only_if_free && !ahead.grants(request.rule)) return make_error_code(errc::busy);
   EntryRef const ref{std::to_string(id) + "-" + std::to_string(claim), ++revision_};
-  lines_[request.line].emplace(
-      ref.number, Entry{{ref, request.kind, request.label, std::chrono::system_clock::now()}, id, claim, {}});
+  auto const place_in_line =
+      lines_[request.line]
+          .emplace(ref.number,
+                   Entry{{ref, request.kind, request.label, std::chrono::system_clock::now()}, id, claim, {}})
+          .first;
+  if (observer_) observer_({Change::What::joined, request.line, place_in_line->second.info, id, id});
   return std::optional(Joined{ref, std::move(ahead)});
 }
 
@@ -145,17 +150,17 @@ Result<std::optional<Ahead>> MemoryService::look(SessionId id, std::string const
   return std::optional(ahead_of(place->second, at, rule));
 }
 
-Result<bool> MemoryService::watch(SessionId id, std::string const& name, EntryRef const& entry) {
+Result<MemoryService::Seen> MemoryService::watch(SessionId id, std::string const& name, EntryRef const& entry) {
   std::lock_guard const lock(mutex_);
   expire_due();
   if (!find(id)) return lost_session();
   auto const place = lines_.find(name);
-  if (place == lines_.end()) return false;
+  if (place == lines_.end()) return Seen::gone;
   auto const at = find(place->second, entry);
-  if (at == place->second.end()) return false;
+  if (at == place->second.end()) return Seen::gone;
   auto& watchers = at->second.watchers;
   if (std::find(watchers.begin(), watchers.end(), id) == watchers.end()) watchers.push_back(id);
-  return true;
+  return Seen::there;
 }
 
 Result<void> MemoryService::leave(SessionId id, std::string const& name, EntryRef const& self) {
@@ -164,7 +169,7 @@ Result<void> MemoryService::leave(SessionId id, std::string const& name, EntryRe
   if (!find(id)) return lost_session();
   auto const place = lines_.find(name);
   if (place == lines_.end()) return {};
-  if (auto const at = find(place->second, self); at != place->second.end()) erase(name, at);
+  if (auto const at = find(place->second, self); at != place->second.end()) erase(name, at, Change::What::left, id);
   return {};
 }
 
@@ -211,7 +216,7 @@ void MemoryService::remove(std::string const& name, EntryRef const& entry) {
   auto const at = find(place->second, entry);
   if (at == place->second.end()) return;
   if (Session* const owner = find(at->second.session)) owner->renewed.removed.emplace_back(name, entry);
-  erase(name, at);
+  erase(name, at, Change::What::removed, 0);
 }
 
 void MemoryService::set_outage(bool outage) {

@@ -15,11 +15,13 @@ namespace holdfast::detail {
 
 /// A coordination service in memory: sessions with leases, and ordered lines of entries that go with their session.
 ///
-/// It behaves as ZooKeeper and etcd do where that matters to a client: a session that is not renewed in time expires, together with its
-/// entries; numbers grow with every entry and are never used again; a join carries its session's guard, and is refused once the guard has
-/// moved on, so that a request delivered late does no harm. Behind `memory:` it runs on the real clock; the simulation runs it on a virtual one.
+/// It behaves as ZooKeeper and etcd do where that matters to a client: a session that is not renewed in time expires,
+/// together with its entries; numbers grow with every entry and are never used again; a join carries its session's
+/// guard, and is refused once the guard has moved on, so that a request delivered late does no harm. Behind `memory:`
+/// it runs on the real clock; the simulation runs it on a virtual one.
 ///
-/// Thread safety: distinct objects safe; shared objects safe. Notices are given inside a lock: they must only be passed on.
+/// Thread safety: distinct objects safe; shared objects safe. Notices are given inside a lock: they must only be passed
+/// on.
 class MemoryService {
  public:
   using SessionId = std::uint64_t;
@@ -40,6 +42,16 @@ class MemoryService {
     std::optional<Joined> found;
   };
 
+  /// What has just become of an entry, for those who check the service's clients.
+  struct Change {
+    enum class What { joined, left, expired, removed } what;
+    std::string const& line;
+    EntryInfo const& entry;
+    SessionId owner = 0;
+    SessionId by = 0;  ///< whose request it was; 0: nobody's
+  };
+  using Observer = std::function<void(Change const&)>;
+
   explicit MemoryService(Clock clock) : clock_(std::move(clock)) {}
 
   /// The service that `memory:name` stands for, shared by all clients of this process; it lasts as long as the process.
@@ -54,19 +66,22 @@ class MemoryService {
   /// Moves the guard on, so that no earlier join can take effect any more, and tells whether this one did.
   Result<Settled> settle(SessionId session, std::uint64_t claim, Join const& request);
   Result<std::optional<Ahead>> look(SessionId session, std::string const& line, EntryRef const& self, Rule rule);
-  /// False: it is gone already. Otherwise the session's notice follows.
-  Result<bool> watch(SessionId session, std::string const& line, EntryRef const& entry);
+  /// If it is still there, the session's notice follows once it is not.
+  enum class Seen { there, gone };
+  Result<Seen> watch(SessionId session, std::string const& line, EntryRef const& entry);
   Result<void> leave(SessionId session, std::string const& line, EntryRef const& self);
   std::vector<EntryInfo> list(std::string const& line);
   std::vector<std::string> names();
   bool check(std::string const& line, EntryRef const& entry);
 
   // What operators and mishaps do.
-  void tick();                                                     ///< expires what is due
-  void expire_all();                                               ///< every session, now
-  void remove(std::string const& line, EntryRef const& entry);     ///< behind its owner's back
-  void set_outage(bool outage);                                    ///< nobody gets through; leases run on
+  void tick();                                                  ///< expires what is due
+  void expire_all();                                            ///< every session, now
+  void remove(std::string const& line, EntryRef const& entry);  ///< behind its owner's back
+  void set_outage(bool outage);                                 ///< nobody gets through; leases run on
   bool outage();
+  void ignore_guards() { ignores_guards_ = true; }                      ///< as a service that has none
+  void observe(Observer observer) { observer_ = std::move(observer); }  ///< told inside a lock, as notices are
   std::size_t session_count();
   TimePoint next_expiry();
 
@@ -89,7 +104,7 @@ class MemoryService {
   Session* find(SessionId session);
   void expire_due();
   void end(SessionId session);
-  void erase(std::string const& line, Line::iterator entry);
+  void erase(std::string const& line, Line::iterator entry, Change::What how, SessionId by);
   Line::iterator find(Line& line, EntryRef const& entry);
   static Ahead ahead_of(Line const& line, Line::const_iterator self, Rule rule);
 
@@ -99,6 +114,8 @@ class MemoryService {
   std::map<SessionId, Session> sessions_;
   std::map<std::string, Line> lines_;
   bool outage_ = false;
+  bool ignores_guards_ = false;
+  Observer observer_;
 };
 
 }  // namespace holdfast::detail

@@ -39,6 +39,10 @@ struct Participant {
 /// else on the client's one notification thread. A client runs two threads, whatever the number of locks.
 class HOLDFAST_API Client {
  public:
+  Client(Client const&) = default;  // and so a move is a copy: there is no empty client
+  Client& operator=(Client const&) = default;
+  ~Client() = default;
+
   /// Connects, waiting for a session for at most `connect_timeout`.
   /// Errors: unavailable (with what was tried), denied, invalid_argument (naming the key), not_supported, corrupt.
   [[nodiscard]] static Result<Client> connect(std::string_view url);

@@ -28,15 +28,21 @@ using LogSink = std::function<void(LogLevel, std::string_view message)>;
 /// followed by `?key=value&key=value`. Values and paths are percent-decoded. Durations are a whole number and a unit:
 /// `ms`, `s`, `m`, `h`.
 ///
-/// | key | default | meaning |
-/// |---|---|---|
-/// | ttl | 15s | how long a session outlives its last sign of life: the worst pause plus a failover, not the length of
-/// the work | | connect_timeout | 5s | how long `Client::connect` tries | | request_timeout | 5s | how long
-/// `try_acquire`, `inspect` and `check` wait for an answer | | close_timeout | 2s | how long an orderly end waits for
-/// the service | | drift | 1% | how far clock rates may differ; deadlines are shortened by it (0% to 50%) | | label |
-/// host:pid | what others see in `inspect` and `ls` (256 bytes at most) | | fence_epoch | 0 | see Fence | | tls | false
-/// | `true` or `false` | | ca, cert, key | | files in PEM form | | user | | whom to log in as | | password,
-/// password_file, password_env | | the secret itself, or where it is; at most one of them |
+///     key              default   meaning
+///     ttl              15s       how long a session outlives its last sign of life: the worst pause plus a failover,
+///                                not the length of the work
+///     connect_timeout  5s        how long `Client::connect` tries
+///     request_timeout  5s        how long `try_acquire`, `inspect` and `check` wait for an answer
+///     close_timeout    2s        how long an orderly end waits for the service
+///     drift            1%        how far clock rates may differ; deadlines are shortened by it (0% to 50%)
+///     label            host:pid  what others see in `inspect` and `ls` (256 bytes at most)
+///     fence_epoch      0         see Fence
+///     tls              false     `true` or `false`
+///     ca, cert, key              files in PEM form
+///     user                       whom to log in as
+///     password                   the secret itself; or, at most one of them,
+///     password_file              the file that has it
+///     password_env               the environment variable that has it
 ///
 /// Thread safety: distinct objects safe; shared objects unsafe.
 struct HOLDFAST_API Config {

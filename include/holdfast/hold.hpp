@@ -3,6 +3,8 @@
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/async_result.hpp>
 #include <chrono>
+#include <holdfast/detail/completion.hpp>
+#include <holdfast/detail/duration.hpp>
 #include <holdfast/error.hpp>
 #include <holdfast/fence.hpp>
 #include <holdfast/sequencer.hpp>
@@ -33,8 +35,8 @@ class HOLDFAST_API Hold {
   Hold(Hold&&) noexcept;
   Hold& operator=(Hold&&) noexcept;
 
-  /// Releases; never blocks, never throws. Clean-up goes on in the background if the service cannot be reached. (If this is the last
-  /// handle of its client, the client is closed, as Client says.)
+  /// Releases; never blocks, never throws. Clean-up goes on in the background if the service cannot be reached. (If
+  /// this is the last handle of its client, the client is closed, as Client says.)
   ~Hold();
 
   /// The number to send along with every write to what the lock protects.
@@ -58,9 +60,14 @@ class HOLDFAST_API Hold {
   [[nodiscard]] std::stop_token lost() const;
 
   /// The same with a margin of your own: fires when less than `margin` of proven time is left, so that work can be
-  /// wound up before the lock can go. With a margin longer than the time between two renewals leaves (two thirds of the
-  /// TTL) it fires early and often.
+  /// wound up before the lock can go. Renewals come every third of the TTL, so a margin above two thirds of it fires in
+  /// ordinary operation. A process that slept through the margin and is renewed on waking may not have been told of it:
+  /// what fires is always true, and `valid_for()` says what is left.
   [[nodiscard]] std::stop_token lost(std::chrono::nanoseconds margin) const;
+  template <class Rep, class Period>
+  [[nodiscard]] std::stop_token lost(std::chrono::duration<Rep, Period> margin) const {
+    return lost(detail::saturated(margin));
+  }
 
   /// A proof of this hold that another process can check.
   [[nodiscard]] Sequencer sequencer() const;
@@ -76,7 +83,8 @@ class HOLDFAST_API Hold {
   auto async_release(Token&& token) {
     return boost::asio::async_initiate<Token, void(error_code)>(
         [state = std::move(state_)](auto handler) mutable {
-          start_release(std::move(state), boost::asio::any_completion_handler<void(error_code)>(std::move(handler)));
+          auto const executor = notifier(state.get());
+          start_release(std::move(state), detail::posting<error_code>(std::move(handler), executor));
         },
         token);
   }
@@ -84,8 +92,9 @@ class HOLDFAST_API Hold {
  private:
   friend struct detail::Access;
   explicit Hold(std::shared_ptr<detail::HoldState> state) noexcept;
+  static boost::asio::any_io_executor notifier(detail::HoldState const* state);
   static void start_release(std::shared_ptr<detail::HoldState> state,
-                            boost::asio::any_completion_handler<void(error_code)> handler);
+                            boost::asio::any_completion_handler<void(error_code)> done);
 
   std::shared_ptr<detail::HoldState> state_;
 };

@@ -4,6 +4,7 @@
 #include <holdfast/fence.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace holdfast {
 
