@@ -1,0 +1,71 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "common/backend.hpp"
+#include "zk/entry_name.hpp"
+#include "zk/session.hpp"
+#include "zk/watches.hpp"
+
+namespace holdfast::detail {
+
+/// Lines in ZooKeeper: `<root>/<name>/_c_<uuid>-lock-<sequence>`, each entry an ephemeral sequential node whose data is
+/// the owner's label and whose czxid is the fence.
+///
+/// Thread safety: distinct objects safe; shared objects only inside the monitor.
+class ZkBackend final : public Backend {
+ public:
+  ZkBackend(Config const& config, Host& host);
+
+  void start() override { session_.start(); }
+  void stop(std::function<void()> done) override;
+  void join(Join request, Reply<Joined> reply) override;
+  void look(std::string const& line, EntryRef const& self, Rule rule, Reply<std::optional<Ahead>> reply) override;
+  WatchId await_gone(std::string const& line, EntryRef const& entry, std::function<void(bool)> gone) override;
+  void forget(WatchId watch) override { watches_.forget(watch); }
+  void leave(std::string const& line, EntryRef const& self, bool was_first, Reply<void> reply) override;
+  void list(std::string const& line, Reply<std::vector<EntryInfo>> reply) override;
+  void names(Reply<std::vector<std::string>> reply) override;
+  void check(std::string const& line, EntryRef const& entry, Reply<bool> reply) override;
+
+ private:
+  using OpId = ZkSession::OpId;
+  struct Joining;
+
+  std::string directory(std::string const& line) const { return config_.root + "/" + line; }
+  std::string path(std::string const& line, std::string const& key) const { return directory(line) + "/" + key; }
+  bool guarded() const { return !config_.user.empty(); }
+
+  void send_join(OpId op, std::shared_ptr<Joining> const& joining);
+  void sent_join(OpId op, std::shared_ptr<Joining> const& joining, ZkReply const& listing);
+  void settle(OpId op, std::shared_ptr<Joining> const& joining);
+  void adopt(OpId op, std::shared_ptr<Joining> const& joining, std::string const& key,
+             std::vector<std::string> const& names);
+  void make_directory(OpId op, std::shared_ptr<Joining> const& joining);
+  void report_open_directory(std::string const& line);
+  void answer(OpId op, std::shared_ptr<Joining> const& joining, EntryRef self, std::vector<std::string> const& names);
+  std::optional<Ahead> ahead_of(std::string const& line, std::string const& key, Rule rule,
+                                std::vector<std::string> const& names) const;
+  template <class T>
+  void ask(std::function<void(ZkDone)> request, std::function<Result<T>(ZkReply const&)> read, Reply<T> reply);
+
+  void beat();
+  void verify(std::string const& line);
+  void seen_gone(std::string const& line, EntryRef const& entry);
+
+  Host& host_;
+  Config const config_;
+  std::uint64_t const id_;  ///< of this client, in its entries' names
+  std::uint64_t last_entry_ = 0;
+  ZkSession session_;
+  ZkWatches watches_;
+  std::map<std::string, std::map<std::string, std::uint64_t>> own_;  ///< line, key: number
+  std::set<std::string> looked_at_;                                  ///< lines whose directory's rights were looked at
+};
+
+Result<std::unique_ptr<Backend>> make_zk_backend(Config const& config, Host& host);
+
+}  // namespace holdfast::detail

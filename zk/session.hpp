@@ -1,0 +1,90 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/backend.hpp"
+#include "zk/handle.hpp"
+#include "zk/proof.hpp"
+
+namespace holdfast::detail {
+
+/// A client's session with an ensemble: opened again whenever it is lost, kept alive and proven by a beat every third
+/// of its timeout, with the requests that have yet to be answered.
+///
+/// Thread safety: distinct objects safe; shared objects only inside the monitor.
+class ZkSession {
+ public:
+  using OpId = std::uint64_t;
+
+  struct Events {
+    std::function<bool()> busy;  ///< whether anything is held or waited for
+    std::function<void()> beat;
+    std::function<void()> resumed;
+    std::function<void()> lost;
+    std::function<void(std::string const& path, bool deleted)> changed;
+  };
+
+  ZkSession(Config const& config, Host& host, Events events);
+  ZkSession(ZkSession const&) = delete;
+  ~ZkSession();
+
+  void start() { open(); }
+  void stop(std::function<void()> done);
+
+  bool connected() const { return connected_; }
+  ZkHandle& handle() { return *handle_; }
+
+  /// Begins something that is to be answered: `send` now or once connected, and again (`again`: what was sent before
+  /// may have had its effect, or still have it) whenever the connection went in between; `lost` if the session did.
+  void add(std::function<void(OpId, bool again)> send, std::function<void()> lost);
+  bool finish(OpId id) { return ops_.erase(id) != 0; }
+
+  /// True if that was an answer. If not, the operation is sent again by and by, or told that the session is lost.
+  bool usable(OpId id, ZkReply const& reply);
+
+ private:
+  struct Op {
+    std::function<void(OpId, bool)> send;
+    std::function<void()> lost;
+    bool sent = false;
+    bool waiting = true;  ///< for a connection
+  };
+
+  void open();
+  void send(OpId id);
+  void begun_failed(int error);
+  void connected(int timeout_ms);
+  void disconnected();
+  void resume();
+  void lose();
+  void answered(ZkReply const& reply, bool write);
+  void beat();
+  void beat_in(Duration wait);
+  void complain_in(Duration wait);
+  void refuse(error_code why);
+
+  Host& host_;
+  Events events_;
+  Config const config_;
+  std::string const hosts_;
+  std::string const place_;
+  std::shared_ptr<Door> const door_;
+  std::shared_ptr<ZkHandle> handle_;
+  bool connected_ = false;
+  bool alive_ = false;  ///< there is a session, as far as is known
+  bool stopping_ = false;
+  unsigned failures_ = 0;
+  TimePoint opened_{};
+  Duration ttl_{};
+  std::optional<Proof> proof_;
+  TimerId beat_ = 0;
+  TimerId complaint_ = 0;
+  OpId last_op_ = 0;
+  std::map<OpId, Op> ops_;
+};
+
+}  // namespace holdfast::detail
