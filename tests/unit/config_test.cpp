@@ -187,6 +187,16 @@ TEST(ConfigUrl, BadValueIsNamed) {
   expect_bad_url("zk://h?label=%ff", "label: it is not valid UTF-8");
 }
 
+TEST(ConfigUrl, DriftMayEndInAPlainPercentSign) {
+  Config const config =
+      from("zk://h1:2181,h2:2181/root?ttl=15s&connect_timeout=5s&drift=1%&label=worker-7&fence_epoch=0");
+  EXPECT_EQ(config.drift, 0.01);
+  EXPECT_EQ(config.label, "worker-7");
+  expect_bad_url("zk://h?drift=1%25%", "drift: '1%%' is not a percentage");
+  expect_bad_url("zk://h?drift=%", "drift: '%' is not a percentage");
+  expect_bad_url("zk://h?label=50%", "label: the value has a broken percent escape");
+}
+
 TEST(ConfigUrl, DurationsHaveStatedBounds) {
   EXPECT_EQ(from("zk://h?ttl=24h").ttl, 24h);
   expect_bad_url("zk://h?ttl=0s", "ttl: 0ms is out of range; it must be above 0 and at most 24h");

@@ -1,0 +1,14 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/file/process.hpp"
+
+int main(int argc, char** argv) {
+  std::vector<std::string> const arguments(argv + 1, argv + argc);
+  if (arguments.size() > 1 && arguments[0] == "--worker")
+    return holdfast::test::work({arguments.begin() + 1, arguments.end()});
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
