@@ -396,6 +396,9 @@ TEST_P(Conformance, ACallbackThatBlocksForSeveralTtlsCostsNoHold) {
 }
 
 TEST_P(Conformance, AForkedChildIsRefusedAndTheParentUndisturbed) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's allocator may be locked for ever in a child of many threads; the dev build runs this";
+#endif
   auto client = connect();
   auto hold = client.lock("x").acquire().value();
   pid_t const child = ::fork();
