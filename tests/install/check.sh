@@ -28,7 +28,8 @@ run_outside() {  # PROGRAM
 
 case $step in
   install)
-    [[ $kind == static ]] || build_shared -DHOLDFAST_BUILD_TOOL=ON -DHOLDFAST_WITH_FILE=ON -DHOLDFAST_WITH_MEMORY=ON
+    [[ $kind == static ]] || build_shared -DHOLDFAST_BUILD_TOOL=ON -DHOLDFAST_WITH_FILE=ON -DHOLDFAST_WITH_MEMORY=ON \
+      -DHOLDFAST_WITH_ZK=ON -DHOLDFAST_WITH_ETCD=ON
     rm -rf "$prefix" "$prefix.made"
     "$CMAKE" --install "$tree" --prefix "$prefix.made"
     mv "$prefix.made" "$prefix"  # whatever is installed has to stand being moved
@@ -63,7 +64,7 @@ case $step in
     library=$prefix/$libdir/libholdfast.so
     nm -DC --defined-only "$library" >"$work/symbols"
     grep -q 'T holdfast::Client::connect' "$work/symbols" || stop "$library does not export Client::connect"
-    ! grep -E '[TDBRVWu] (holdfast::detail::|toml::)' "$work/symbols" || stop "$library exports what is not public"
+    ! grep -E '[TDBRVWu] (holdfast::detail::|toml::|etcdserverpb::)' "$work/symbols" || stop "$library exports what is not public"
     ;;
 
   without)
@@ -76,8 +77,13 @@ case $step in
     outside memory:there --without "file:$locks"
     build_without -DHOLDFAST_WITH_FILE=ON -DHOLDFAST_WITH_MEMORY=OFF
     outside "file:$locks" --without memory:none
-    build_without -DHOLDFAST_WITH_FILE=OFF -DHOLDFAST_WITH_MEMORY=OFF
-    outside --without "file:$locks" memory:none
+    build_without -DHOLDFAST_WITH_FILE=ON -DHOLDFAST_WITH_ZK=OFF
+    outside "file:$locks" --without zk://127.0.0.1
+    build_without -DHOLDFAST_WITH_ZK=ON -DHOLDFAST_WITH_ETCD=OFF
+    outside "file:$locks" --without etcd://127.0.0.1
+    build_without -DHOLDFAST_WITH_FILE=OFF -DHOLDFAST_WITH_MEMORY=OFF -DHOLDFAST_WITH_ZK=OFF -DHOLDFAST_WITH_ETCD=OFF
+    outside --without "file:$locks" memory:none zk://127.0.0.1 etcd://127.0.0.1
+    ! ldd "$tree/common/libholdfast.so" | grep -E 'zookeeper|grpc|protobuf' || stop "it links what it does not need"
     ;;
 
   *) stop "unknown step '$step'" ;;
