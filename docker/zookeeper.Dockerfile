@@ -2,7 +2,7 @@
 # ("1=host 2=host 3=host").
 FROM debian:bookworm-slim
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends zookeeper default-jre-headless libslf4j-java \
+    && apt-get install -y --no-install-recommends zookeeper default-jre-headless libslf4j-java iproute2 \
     && rm -rf /var/lib/apt/lists/*
 COPY zookeeper-member /usr/local/bin/
 VOLUME /data
