@@ -10,8 +10,8 @@ class Service:
     name = "etcd"
     ports = 2  # clients, peers
 
-    def configure(self, cluster):
-        self.peers = ",".join(f"m{m.number}=http://127.0.0.1:{m.peer_ports[0]}" for m in cluster.members.values())
+    def configure(self, members, _):
+        self.peers = ",".join(f"m{m.number}=http://127.0.0.1:{m.peer_ports[0]}" for m in members.values())
 
     def command(self, member):
         client, peer = (f"http://127.0.0.1:{port}" for port in member.ports)

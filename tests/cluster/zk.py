@@ -16,23 +16,23 @@ class Service:
     name = "zk"
     ports = 3  # clients, quorum, election
 
-    def configure(self, cluster):
-        for member in cluster.members.values():
+    def configure(self, members, links):
+        for member in members.values():
             # A member tells its peers where its election port is: they are to use the link instead.
             real, link = (f"127.0.0.1:{port}".encode() for port in (member.ports[2], member.peer_ports[1]))
-            cluster.links.rewrite[real] = link
+            links.rewrite[real] = link
             assert len(real) == len(link), "a rewritten address must keep its length"
             with open(f"{member.directory}/myid", "w") as myid:
                 myid.write(str(member.number))
             with open(f"{member.directory}/zoo.cfg", "w") as config:
-                config.write("\n".join(self.settings(member, cluster)) + "\n")
+                config.write("\n".join(self.settings(member, members)) + "\n")
 
-    def settings(self, member, cluster):
+    def settings(self, member, members):
         yield from (f"dataDir={member.directory}", "clientPortAddress=127.0.0.1", f"clientPort={member.ports[0]}",
                     f"tickTime={TICK_MS}", "initLimit=50", "syncLimit=20", "maxSessionTimeout=60000",
                     "maxClientCnxns=0", "4lw.commands.whitelist=*", "standaloneEnabled=false", "forceSync=no",
                     "preAllocSize=1024", "extendedTypesEnabled=true")
-        for other in cluster.members.values():
+        for other in members.values():
             quorum, election = other.ports[1:] if other is member else other.peer_ports
             yield f"server.{other.number}=127.0.0.1:{quorum}:{election}:participant"
 
@@ -49,7 +49,7 @@ class Service:
 async def four_letters(member, word):
     try:
         async with asyncio.timeout(2):
-            reader, writer = await asyncio.open_connection("127.0.0.1", member.ports[0])
+            reader, writer = await asyncio.open_connection(*member.address.split(":"))
             writer.write(word.encode())
             answer = (await reader.read()).decode(errors="replace")
             writer.close()
