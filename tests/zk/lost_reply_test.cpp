@@ -54,6 +54,32 @@ INSTANTIATE_TEST_SUITE_P(At, ZkLostReply,
 
 class ZkLateRequest : public Zk {};
 
+/// Some of the requests went with the connection, and what was sent for the sake of the same joins came after it.
+TEST_F(ZkLateRequest, ABurstOfJoinsThatIsCutInTheMiddleLosesNone) {
+  constexpr std::size_t kJoins = 60;
+  auto other = connect();
+  Proxy proxy(cluster_.address(1));
+  auto client = through(proxy, "ttl=20s");
+  for (Op const op : {Op::create, Op::children}) {
+    for (auto const when : {Proxy::When::before, Proxy::When::after}) {
+      auto first = other.lock("x").acquire_for(20s).value();
+      proxy.cut_at(op, when, 3);
+      std::vector<std::future<Hold>> waiting;
+      for (std::size_t i = 0; i < kJoins; ++i)
+        waiting.push_back(client.lock("x").async_acquire({}, boost::asio::use_future));
+      ASSERT_TRUE(eventually([&] { return proxy.was_cut(); }));
+      proxy.go_on();
+      ASSERT_TRUE(eventually([&] { return other.inspect("x")->size() == kJoins + 1; }));
+      EXPECT_TRUE(first.release());
+      for (auto& each : waiting) {
+        ASSERT_EQ(each.wait_for(20s), std::future_status::ready);
+        EXPECT_TRUE(each.get().release());
+      }
+      EXPECT_TRUE(eventually([&] { return other.inspect("x")->empty(); }));
+    }
+  }
+}
+
 TEST_F(ZkLateRequest, ACreateThatIsStillOnItsWayIsRefusedOrAdopted) {
   auto other = connect();
   int const slow = cluster_.follower(), leader = cluster_.leader();

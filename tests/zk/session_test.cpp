@@ -47,6 +47,18 @@ TEST_F(ZkSessionLife, LossIsToldOnTimeThoughNobodyAnswers) {
   EXPECT_TRUE(client.lock("x").acquire_for(30s));
 }
 
+/// The longest lag that there can be: beats then come less often, and each builds on the one before all the same.
+TEST_F(ZkSessionLife, AHoldStaysValidWithARaisedPingLag) {
+  auto client = connect("ttl=5s&ping_lag=2s");
+  auto hold = client.lock("x").acquire().value();
+  auto const end = std::chrono::steady_clock::now() + 8s;
+  while (std::chrono::steady_clock::now() < end) {
+    ASSERT_TRUE(hold.valid());
+    ASSERT_FALSE(hold.lost().stop_requested());
+    std::this_thread::sleep_for(5ms);
+  }
+}
+
 /// The member answers its client for another syncLimit, while the leader counts the session down.
 TEST_F(ZkSessionLife, AMemberCutOffFromItsLeaderDoesNotKeepAHoldValid) {
   for (bool const burst : {false, true}) {

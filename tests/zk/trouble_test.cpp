@@ -60,6 +60,13 @@ TEST_F(ZkTrouble, ATtlThatIsNotGrantedIsAnErrorAndTheDefaultBends) {
   EXPECT_EQ(Client::connect(url("tls=true")).error(), errc::not_supported);
 }
 
+TEST_F(ZkTrouble, APingLagThatLeavesNoTimeToProveAnythingIsAnError) {
+  auto const result = Client::connect(url("ttl=10s&ping_lag=4001ms"));
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error(), errc::invalid_argument);
+  EXPECT_NE(result.error().message().find("ping_lag"), std::string::npos);
+}
+
 TEST_F(ZkTrouble, TheClientLibrarysChatterGoesToOurLog) {
   auto config = Config::from_url("zk://127.0.0.1:1/x?connect_timeout=600ms").value();
   std::mutex mutex;
