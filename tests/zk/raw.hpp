@@ -40,6 +40,7 @@ class Raw {
     made.path = path;
     return made;
   }
+  int set_acl(std::string const& path, ACL_vector const& acl) { return zoo_set_acl(zh_, path.c_str(), -1, &acl); }
   int remove(std::string const& path) { return zoo_delete(zh_, path.c_str(), -1); }
   int get(std::string const& path) {
     char buffer[1000];

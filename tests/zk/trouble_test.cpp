@@ -133,6 +133,24 @@ TEST_F(ZkRights, ADirectoryInWhichEverybodyMayDeleteIsReported) {
   EXPECT_EQ(log.find("s3cret"), std::string::npos) << log;
 }
 
+/// Beats go to "/", whatever the rights on it: being refused proves the session's life as well as anything.
+TEST_F(ZkRights, AHoldStaysValidForOneWhoMayNotReadTheTopOfTheTree) {
+  Raw owner(hosts(), "root:s3cret");
+  ASSERT_EQ(owner.create(root_), ZOK);
+  ASSERT_EQ(owner.set_acl("/", ZOO_CREATOR_ALL_ACL), ZOK);
+  {
+    auto client = connect("ttl=2s");
+    auto hold = client.lock("x").acquire().value();
+    auto const over = std::chrono::steady_clock::now() + 3 * hold.valid_for();
+    while (std::chrono::steady_clock::now() < over && hold.valid()) {
+      std::this_thread::sleep_for(5ms);
+    }
+    EXPECT_TRUE(hold.valid());
+    EXPECT_TRUE(hold.release());
+  }
+  EXPECT_EQ(owner.set_acl("/", ZOO_OPEN_ACL_UNSAFE), ZOK);
+}
+
 TEST_F(ZkRights, ARootThatMayNotBeWrittenIsDenied) {
   Raw owner(hosts());
   ASSERT_EQ(owner.create(root_, ZOO_READ_ACL_UNSAFE), ZOK);
