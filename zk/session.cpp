@@ -184,7 +184,7 @@ void ZkSession::beat() {
     if (!reply.cut()) beat_at(std::max(reply.sent + ttl_ / 3, reply.heard + lag()));
   };
   if (events_.busy()) {
-    handle_->write_nothing(next);
+    handle_->write_nothing(config_.root.empty() ? "/" : config_.root, next);
   } else {
     handle_->exists("/", next);
   }

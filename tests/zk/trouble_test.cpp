@@ -133,10 +133,12 @@ TEST_F(ZkRights, ADirectoryInWhichEverybodyMayDeleteIsReported) {
   EXPECT_EQ(log.find("s3cret"), std::string::npos) << log;
 }
 
-/// Beats go to "/", whatever the rights on it: being refused proves the session's life as well as anything.
-TEST_F(ZkRights, AHoldStaysValidForOneWhoMayNotReadTheTopOfTheTree) {
+/// Beats go to the root, whatever the rights on it: being refused proves the session's life as well as anything.
+TEST_F(ZkRights, AHoldStaysValidForOneWhoMayReadNeitherTheTopOfTheTreeNorTheRoot) {
   Raw owner(hosts(), "root:s3cret");
   ASSERT_EQ(owner.create(root_), ZOK);
+  ASSERT_EQ(owner.create(root_ + "/x"), ZOK);
+  ASSERT_EQ(owner.set_acl(root_, ZOO_CREATOR_ALL_ACL), ZOK);
   ASSERT_EQ(owner.set_acl("/", ZOO_CREATOR_ALL_ACL), ZOK);
   {
     auto client = connect("ttl=2s");
