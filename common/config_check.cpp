@@ -75,7 +75,10 @@ Outcome<void> check_durations(Config const& config) {
   }
   if (auto ok = check_duration("connect_timeout", config.connect_timeout, 1h); !ok) return ok;
   if (auto ok = check_duration("request_timeout", config.request_timeout, 1h); !ok) return ok;
-  return check_duration("close_timeout", config.close_timeout, 1h);
+  if (auto ok = check_duration("close_timeout", config.close_timeout, 1h); !ok) return ok;
+  if (config.ping_lag == 0ms) return {};
+  if (config.scheme != "zk") return Problem{"ping_lag does not apply to " + config.scheme + ":", errc::not_supported};
+  return check_duration("ping_lag", config.ping_lag, 1h);
 }
 
 Outcome<void> check_drift_and_label(Config const& config) {

@@ -88,6 +88,7 @@ constexpr std::array kKeys = {
     Key{"connect_timeout", Native::text, set_duration<&Config::connect_timeout>},
     Key{"request_timeout", Native::text, set_duration<&Config::request_timeout>},
     Key{"close_timeout", Native::text, set_duration<&Config::close_timeout>},
+    Key{"ping_lag", Native::text, set_duration<&Config::ping_lag>},
     Key{"drift", Native::text, set_drift},
     Key{"label", Native::text, set_text<&Config::label>},
     Key{"fence_epoch", Native::integer, set_fence_epoch},

@@ -1,6 +1,7 @@
 #include "common/fork.hpp"
 
 #include <pthread.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,9 +14,31 @@ namespace {
 
 std::atomic<unsigned> generation{0};
 
+/// A descriptor and what it stood for when it came here: its number may have been used again by somebody else.
+struct Mine {
+  int fd = -1;
+  dev_t device = 0;
+  ino_t inode = 0;
+
+  bool still() const {
+    struct stat now {};
+    return ::fstat(fd, &now) == 0 && now.st_dev == device && now.st_ino == inode;
+  }
+};
+
 struct Registry {
   std::mutex mutex;
-  std::vector<int> fds;
+  std::vector<Mine> all;
+
+  void remove(int fd) {
+    std::erase_if(all, [fd](Mine const& each) { return each.fd == fd; });
+  }
+  void add(int fd) {
+    struct stat now {};
+    ::fstat(fd, &now);
+    remove(fd);
+    all.push_back({fd, now.st_dev, now.st_ino});
+  }
 };
 
 void in_child();
@@ -32,8 +55,9 @@ Registry& registry() {
 
 void in_child() {
   generation.fetch_add(1, std::memory_order_relaxed);
-  for (int fd : registry().fds) ::close(fd);
-  registry().fds.clear();
+  for (Mine const& each : registry().all)
+    if (each.still()) ::close(each.fd);
+  registry().all.clear();
   registry().mutex.unlock();
 }
 
@@ -47,24 +71,24 @@ unsigned fork_generation() noexcept {
 int open_here_only(std::function<int()> const& open) {
   std::lock_guard const guard(registry().mutex);
   int const fd = open();
-  if (fd >= 0) registry().fds.push_back(fd);
+  if (fd >= 0) registry().add(fd);
   return fd;
 }
 
 void close_here_only(int fd) {
   std::lock_guard const guard(registry().mutex);
-  std::erase(registry().fds, fd);
+  registry().remove(fd);
   ::close(fd);
 }
 
 void close_in_child(int fd) {
   std::lock_guard const guard(registry().mutex);
-  registry().fds.push_back(fd);
+  registry().add(fd);
 }
 
 void keep_in_child(int fd) {
   std::lock_guard const guard(registry().mutex);
-  std::erase(registry().fds, fd);
+  registry().remove(fd);
 }
 
 }  // namespace holdfast::detail

@@ -17,7 +17,8 @@ int open_here_only(std::function<int()> const& open);
 /// Closes such a descriptor.
 void close_here_only(int fd);
 
-/// The same for a descriptor that is no harm to a child forked in between.
+/// The same for a descriptor that is no harm to a child forked in between. It may be closed by others without
+/// keep_in_child(): what then has its number stays open in children.
 void close_in_child(int fd);
 void keep_in_child(int fd);
 

@@ -29,6 +29,7 @@ ZkBackend::ZkBackend(Config const& config, Host& host)
                     [this] {
                       watches_.clear();
                       own_.clear();
+                      listings_.clear();
                     },
                 .changed = [this](std::string const& path, bool deleted) { watches_.changed(path, deleted); }}),
       watches_(session_, host) {}
@@ -89,8 +90,7 @@ void ZkBackend::leave(std::string const& line, EntryRef const& self, bool, Reply
 // ---- who is ahead
 
 std::optional<Ahead> ZkBackend::ahead_of(std::string const& line, std::string const& key, Rule rule,
-                                         std::vector<std::string> const& names) const {
-  auto const entries = parse_line(names);
+                                         Entries const& entries) const {
   auto self = std::find_if(entries.begin(), entries.end(), [&](auto const& entry) { return entry.key == key; });
   if (self == entries.end()) return std::nullopt;
   auto const mine = own_.find(line);

@@ -33,22 +33,31 @@ class ZkBackend final : public Backend {
 
  private:
   using OpId = ZkSession::OpId;
+  using Entries = std::vector<LineEntry>;
   struct Joining;
+
+  /// Listings for the sake of joins of one line. Few are under way at a time, and each serves all whose create was sent
+  /// before it: thousands who join together do not each have the whole line sent to them.
+  struct Listings {
+    static constexpr int kUnderWay = 4;
+    int under_way = 0;
+    std::vector<std::shared_ptr<Joining>> wanted;
+  };
 
   std::string directory(std::string const& line) const { return config_.root + "/" + line; }
   std::string path(std::string const& line, std::string const& key) const { return directory(line) + "/" + key; }
   bool guarded() const { return !config_.user.empty(); }
 
   void send_join(OpId op, std::shared_ptr<Joining> const& joining);
-  void sent_join(OpId op, std::shared_ptr<Joining> const& joining, ZkReply const& listing);
+  void list_joined(std::string const& line);
+  void sent_join(std::shared_ptr<Joining> const& joining, ZkReply const& listing, Entries const& entries);
   void settle(OpId op, std::shared_ptr<Joining> const& joining);
-  void adopt(OpId op, std::shared_ptr<Joining> const& joining, std::string const& key,
-             std::vector<std::string> const& names);
+  void adopt(OpId op, std::shared_ptr<Joining> const& joining, std::string const& key, Entries const& entries);
   void make_directory(OpId op, std::shared_ptr<Joining> const& joining);
   void report_open_directory(std::string const& line);
-  void answer(OpId op, std::shared_ptr<Joining> const& joining, EntryRef self, std::vector<std::string> const& names);
+  void answer(OpId op, std::shared_ptr<Joining> const& joining, EntryRef self, Entries const& entries);
   std::optional<Ahead> ahead_of(std::string const& line, std::string const& key, Rule rule,
-                                std::vector<std::string> const& names) const;
+                                Entries const& entries) const;
   template <class T>
   void ask(std::function<void(ZkDone)> request, std::function<Result<T>(ZkReply const&)> read, Reply<T> reply);
 
@@ -63,7 +72,8 @@ class ZkBackend final : public Backend {
   ZkSession session_;
   ZkWatches watches_;
   std::map<std::string, std::map<std::string, std::uint64_t>> own_;  ///< line, key: number
-  std::set<std::string> looked_at_;                                  ///< lines whose directory's rights were looked at
+  std::map<std::string, Listings> listings_;
+  std::set<std::string> looked_at_;  ///< lines whose directory's rights were looked at
 };
 
 Result<std::unique_ptr<Backend>> make_zk_backend(Config const& config, Host& host);

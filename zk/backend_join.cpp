@@ -13,6 +13,7 @@ struct ZkBackend::Joining {
   Join request;
   std::string prefix;  ///< of the entry's name, up to and with the id that nothing else has
   Reply<Joined> reply;
+  OpId op = 0;
   ZkReply created;
 };
 
@@ -22,7 +23,7 @@ void ZkBackend::join(Join request, Reply<Joined> reply) {
   std::snprintf(prefix, sizeof prefix, "_c_%08x-%04x-%04x-%04x-%012llx-", static_cast<unsigned>(id_ >> 32),
                 static_cast<unsigned>(id_ >> 16 & 0xffff), static_cast<unsigned>(id_ & 0xffff),
                 static_cast<unsigned>(entry >> 48), static_cast<unsigned long long>(entry & 0xffffffffffff));
-  auto const joining = std::make_shared<Joining>(Joining{std::move(request), prefix, std::move(reply), {}});
+  auto const joining = std::make_shared<Joining>(Joining{std::move(request), prefix, std::move(reply), 0, {}});
   session_.add([this, joining](OpId op, bool again) { again ? settle(op, joining) : send_join(op, joining); },
                [joining] { joining->reply(make_error_code(errc::lost)); });
 }
@@ -32,11 +33,30 @@ void ZkBackend::send_join(OpId op, std::shared_ptr<Joining> const& joining) {
   std::string const name = path(request.line, joining->prefix + std::string(marker(request.kind)));
   session_.handle().create(name, request.label, guarded(), ZOO_EPHEMERAL_SEQUENTIAL,
                            [joining](ZkReply const& created) { joining->created = created; });
-  session_.handle().children(directory(request.line),
-                             [this, op, joining](ZkReply const& listing) { sent_join(op, joining, listing); });
+  joining->op = op;
+  listings_[request.line].wanted.push_back(joining);
+  list_joined(request.line);
 }
 
-void ZkBackend::sent_join(OpId op, std::shared_ptr<Joining> const& joining, ZkReply const& listing) {
+void ZkBackend::list_joined(std::string const& line) {
+  Listings& listings = listings_[line];
+  if (listings.wanted.empty() || listings.under_way == Listings::kUnderWay) return;
+  ++listings.under_way;
+  auto done = [this, line, joined = std::exchange(listings.wanted, {})](ZkReply const& listing) {
+    auto const entries = parse_line(listing.names);
+    for (auto const& joining : joined) sent_join(joining, listing, entries);
+    auto const rest = listings_.find(line);
+    if (--rest->second.under_way == 0 && rest->second.wanted.empty()) {
+      listings_.erase(rest);
+    } else {
+      list_joined(line);
+    }
+  };
+  session_.handle().children(directory(line), std::move(done));
+}
+
+void ZkBackend::sent_join(std::shared_ptr<Joining> const& joining, ZkReply const& listing, Entries const& entries) {
+  OpId const op = joining->op;
   ZkReply const& created = joining->created;
   if (!session_.usable(op, created)) return;
   if (created.rc == ZNONODE) return make_directory(op, joining);
@@ -47,16 +67,15 @@ void ZkBackend::sent_join(OpId op, std::shared_ptr<Joining> const& joining, ZkRe
   }
   if (!session_.usable(op, listing)) return;
   EntryRef const self{created.text.substr(created.text.rfind('/') + 1), static_cast<std::uint64_t>(created.stat.czxid)};
-  if (listing.rc == ZOK) return answer(op, joining, self, listing.names);
+  if (listing.rc == ZOK) return answer(op, joining, self, entries);
   // We may write there, but not read: what was made is removed again, and only then is that said.
   auto const why = zk_error(listing.rc, directory(line));
   session_.finish(op);
   leave(line, self, false, [joining, why](Result<void> const&) { joining->reply(why); });
 }
 
-void ZkBackend::answer(OpId op, std::shared_ptr<Joining> const& joining, EntryRef self,
-                       std::vector<std::string> const& names) {
-  auto ahead = ahead_of(joining->request.line, self.key, joining->request.rule, names);
+void ZkBackend::answer(OpId op, std::shared_ptr<Joining> const& joining, EntryRef self, Entries const& entries) {
+  auto ahead = ahead_of(joining->request.line, self.key, joining->request.rule, entries);
   if (!ahead) return send_join(op, joining);  // removed before we even saw it
   session_.finish(op);
   own_[joining->request.line][self.key] = self.number;
@@ -72,17 +91,17 @@ void ZkBackend::settle(OpId op, std::shared_ptr<Joining> const& joining) {
   session_.handle().children(where, [this, op, joining](ZkReply const& listing) {
     if (!session_.usable(op, joining->created) || !session_.usable(op, listing)) return;
     for (auto const& name : listing.names)
-      if (name.starts_with(joining->prefix)) return adopt(op, joining, name, listing.names);
+      if (name.starts_with(joining->prefix)) return adopt(op, joining, name, parse_line(listing.names));
     send_join(op, joining);
   });
 }
 
 void ZkBackend::adopt(OpId op, std::shared_ptr<Joining> const& joining, std::string const& key,
-                      std::vector<std::string> const& names) {
-  session_.handle().exists(path(joining->request.line, key), [this, op, joining, key, names](ZkReply const& found) {
+                      Entries const& entries) {
+  session_.handle().exists(path(joining->request.line, key), [this, op, joining, key, entries](ZkReply const& found) {
     if (!session_.usable(op, found)) return;
     if (found.rc != ZOK) return send_join(op, joining);
-    answer(op, joining, {key, static_cast<std::uint64_t>(found.stat.czxid)}, names);
+    answer(op, joining, {key, static_cast<std::uint64_t>(found.stat.czxid)}, entries);
   });
 }
 

@@ -29,7 +29,7 @@ void ZkBackend::look(std::string const& line, EntryRef const& self, Rule rule, R
                             [this, line, self, rule](ZkReply const& answer) -> Result<std::optional<Ahead>> {
                               if (answer.rc == ZNONODE) return std::optional<Ahead>();
                               if (answer.rc != ZOK) return zk_error(answer.rc, directory(line));
-                              return ahead_of(line, self.key, rule, answer.names);
+                              return ahead_of(line, self.key, rule, parse_line(answer.names));
                             },
                             std::move(reply));
 }

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "zk/client_log.hpp"
-#include "zk/cloexec.hpp"
+#include "zk/own_socket.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -78,7 +78,7 @@ struct ZkCallbacks {
 
   static void on_session(zhandle_t* zh, int type, int state, char const*, void*) {
     if (type != ZOO_SESSION_EVENT) return;
-    if (state == ZOO_CONNECTED_STATE) set_cloexec(zh);
+    if (state == ZOO_CONNECTED_STATE) keep_socket_here(zh);
     ZkHandle& handle = owner(zh);
     handle.door_->post([self = handle.shared_from_this(), zh, state, timeout = zoo_recv_timeout(zh)] {
       if (self->closed_) return;
@@ -201,10 +201,10 @@ void ZkHandle::sync(std::string const& path, ZkDone done) {
   sent(rc, std::move(made));
 }
 
-void ZkHandle::write_nothing(ZkDone done) {
+void ZkHandle::write_nothing(std::string const& path, ZkDone done) {
   auto made = call(std::move(done), true);
   zoo_op_t op;
-  zoo_check_op_init(&op, "/", -1);
+  zoo_check_op_init(&op, path.c_str(), -1);
   int const rc = zoo_amulti(zh_, 1, &op, &made->result, ZkCallbacks::on_void, made.get());
   sent(rc, std::move(made));
 }

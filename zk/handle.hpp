@@ -69,8 +69,9 @@ class ZkHandle : public std::enable_shared_from_this<ZkHandle> {
   void get(std::string const& path, ZkDone done);
   void get_acl(std::string const& path, ZkDone done);
   void sync(std::string const& path, ZkDone done);
-  /// A write that changes nothing: the leader checks the session, and a quorum agrees.
-  void write_nothing(ZkDone done);
+  /// A write that changes nothing: the leader checks the session, and a quorum agrees. An answer that refuses it, for
+  /// want of rights or of the node, says that as well.
+  void write_nothing(std::string const& path, ZkDone done);
   /// Has `changed` called once when the node goes or changes, if it is there now.
   void watch(std::string const& path, ZkDone done);
   void unwatch(std::string const& path);

@@ -57,7 +57,7 @@ ZkSession::~ZkSession() {
 }
 
 void ZkSession::open() {
-  opened_ = host_.now();
+  opened_ = proven_ = host_.now();
   handle_ = std::make_shared<ZkHandle>(
       host_, door_,
       ZkHandle::Events{.failed = [this](int error) { begun_failed(error); },
@@ -72,10 +72,10 @@ void ZkSession::open() {
 }
 
 void ZkSession::stop(std::function<void()> done) {
-  stopping_ = true;
   host_.cancel(std::exchange(beat_, 0));
   host_.cancel(std::exchange(complaint_, 0));
   ops_.clear();
+  waiting_.clear();
   if (!handle_) return host_.defer(std::move(done));
   handle_->close(std::move(done));
 }
@@ -93,8 +93,7 @@ void ZkSession::begun_failed(int error) {
 }
 
 void ZkSession::refuse(error_code why) {
-  host_.cancel(std::exchange(complaint_, 0));
-  std::exchange(handle_, nullptr)->close([] {});
+  drop();
   host_.failed(why);
 }
 
@@ -106,21 +105,21 @@ void ZkSession::connected(int timeout_ms) {
     return refuse(fail(errc::invalid_argument, "ttl: the ensemble grants " + std::to_string(granted.count()) +
                                                    "ms instead of " + std::to_string(config_.ttl->count()) + "ms"));
   ttl_ = granted;
+  if (lag() > ttl_ * 2 / 5)
+    return refuse(fail(errc::invalid_argument, "ping_lag: with a ttl of " + std::to_string(granted.count()) +
+                                                   "ms it can be at most two fifths of that"));
   connected_ = true;
   failures_ = 0;
-  proof_.emplace(ttl_ / 4);
+  proof_.emplace(lag());
   handle_->exists("/", [](ZkReply const&) {});  // the first evidence on this connection
-  beat_in(ttl_ / 4 + ttl_ / 50);                // and the first write that can build on it
+  beat_at(host_.now() + lag() + ttl_ / 50);     // and the first write that can build on it
   if (std::exchange(alive_, true)) return resume();
   host_.up({place_, granted, opened_});
 }
 
 void ZkSession::resume() {
   host_.resumed();
-  std::vector<OpId> waiting;
-  for (auto const& [id, op] : ops_)
-    if (op.waiting) waiting.push_back(id);
-  for (OpId const id : waiting) send(id);
+  send_waiting();
   events_.resumed();
 }
 
@@ -142,19 +141,27 @@ void ZkSession::complain_in(Duration wait) {
 
 /// The server said that the session is over; nothing of it is left there.
 void ZkSession::lose() {
-  bool const was_alive = std::exchange(alive_, false);
+  drop();
+  open();
+}
+
+void ZkSession::drop() {
   connected_ = false;
   host_.cancel(std::exchange(beat_, 0));
+  host_.cancel(std::exchange(complaint_, 0));
   std::exchange(handle_, nullptr)->close([] {});
-  open();
-  if (!was_alive) return;
+  if (!std::exchange(alive_, false)) return;
   auto const ops = std::exchange(ops_, {});
+  waiting_.clear();
   events_.lost();
   host_.lost();
   for (auto const& [id, op] : ops) op.lost();
 }
 
 // ---- the proof of life
+
+/// How late the leader may hear of what a follower answered.
+Duration ZkSession::lag() const { return std::max<Duration>(ttl_ / 4, config_.ping_lag); }
 
 void ZkSession::answered(ZkReply const& reply, bool write) {
   if (!reply.from_server()) return;
@@ -163,25 +170,30 @@ void ZkSession::answered(ZkReply const& reply, bool write) {
     return;
   }
   if (!alive_) return;
-  if (write)
-    if (auto const proven = proof_->confirmed(reply.sent)) host_.proven(*proven);
+  if (auto const proven = write ? proof_->confirmed(reply.sent) : std::nullopt; proven && *proven > proven_) {
+    proven_ = *proven;
+    host_.proven(proven_);
+  }
   proof_->answered(reply.sent, reply.heard);
 }
 
-/// Idle sessions only read, at the connected member; what is held or waited for is worth a write.
+/// Idle sessions only read, at the connected member; what is held or waited for is worth a write. If the answer is
+/// late, so is the next beat: closer behind it than the lag, it could not build on this one.
 void ZkSession::beat() {
-  beat_in(ttl_ / 3);
+  auto const next = [this](ZkReply const& reply) {
+    if (!reply.cut()) beat_at(std::max(reply.sent + ttl_ / 3, reply.heard + lag()));
+  };
   if (events_.busy()) {
-    handle_->write_nothing([](ZkReply const&) {});
+    handle_->write_nothing(config_.root.empty() ? "/" : config_.root, next);
   } else {
-    handle_->exists("/", [](ZkReply const&) {});
+    handle_->exists("/", next);
   }
   events_.beat();
 }
 
-void ZkSession::beat_in(Duration wait) {
+void ZkSession::beat_at(TimePoint when) {
   host_.cancel(beat_);
-  beat_ = host_.at(host_.now() + wait, [this] {
+  beat_ = host_.at(when, [this] {
     beat_ = 0;
     beat();
   });
@@ -189,26 +201,35 @@ void ZkSession::beat_in(Duration wait) {
 
 // ---- operations
 
-void ZkSession::add(std::function<void(OpId, bool)> send_it, std::function<void()> lost) {
+void ZkSession::add(std::function<void(OpId, bool)> send, std::function<void()> lost) {
   if (!alive_) return host_.defer(std::move(lost));
   OpId const id = ++last_op_;
-  ops_.emplace(id, Op{std::move(send_it), std::move(lost)});
-  if (connected_) send(id);
+  ops_.emplace(id, Op{std::move(send), std::move(lost)});
+  waiting_.insert(id);
+  send_waiting();
 }
 
-void ZkSession::send(OpId id) {
-  Op& op = ops_.at(id);
-  op.waiting = false;
-  bool const again = std::exchange(op.sent, true);
-  auto const how = op.send;  // the op may be gone by the time this returns
-  how(id, again);
+void ZkSession::finish(OpId id) {
+  ops_.erase(id);
+  send_waiting();
 }
 
+void ZkSession::send_waiting() {
+  while (connected_ && !waiting_.empty() && ops_.size() - waiting_.size() < kUnderWay) {
+    OpId const id = *waiting_.begin();
+    waiting_.erase(waiting_.begin());
+    Op& op = ops_.at(id);
+    op.send(id, std::exchange(op.sent, true));
+  }
+}
+
+/// A connection that went between two requests of one operation answers the first with its loss, and the next one the
+/// second: so it may be there again already.
 bool ZkSession::usable(OpId id, ZkReply const& reply) {
-  auto const op = ops_.find(id);
-  if (op == ops_.end()) return false;
+  if (!ops_.contains(id)) return false;
   if (!reply.cut()) return true;
-  op->second.waiting = true;
+  waiting_.insert(id);
+  send_waiting();
   return false;
 }
 

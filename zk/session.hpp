@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "common/backend.hpp"
@@ -40,8 +41,11 @@ class ZkSession {
 
   /// Begins something that is to be answered: `send` now or once connected, and again (`again`: what was sent before
   /// may have had its effect, or still have it) whenever the connection went in between; `lost` if the session did.
+  ///
+  /// Only so many are under way at a time: the server answers in order, so a beat that came behind thousands of
+  /// requests would be answered too late to prove anything.
   void add(std::function<void(OpId, bool again)> send, std::function<void()> lost);
-  bool finish(OpId id) { return ops_.erase(id) != 0; }
+  void finish(OpId id);
 
   /// True if that was an answer. If not, the operation is sent again by and by, or told that the session is lost.
   bool usable(OpId id, ZkReply const& reply);
@@ -51,19 +55,22 @@ class ZkSession {
     std::function<void(OpId, bool)> send;
     std::function<void()> lost;
     bool sent = false;
-    bool waiting = true;  ///< for a connection
   };
 
+  static constexpr std::size_t kUnderWay = 256;
+
   void open();
-  void send(OpId id);
+  void send_waiting();
   void begun_failed(int error);
   void connected(int timeout_ms);
   void disconnected();
   void resume();
   void lose();
+  void drop();
+  Duration lag() const;
   void answered(ZkReply const& reply, bool write);
   void beat();
-  void beat_in(Duration wait);
+  void beat_at(TimePoint when);
   void complain_in(Duration wait);
   void refuse(error_code why);
 
@@ -76,15 +83,16 @@ class ZkSession {
   std::shared_ptr<ZkHandle> handle_;
   bool connected_ = false;
   bool alive_ = false;  ///< there is a session, as far as is known
-  bool stopping_ = false;
   unsigned failures_ = 0;
   TimePoint opened_{};
   Duration ttl_{};
   std::optional<Proof> proof_;
+  TimePoint proven_{};  ///< from when on a timeout is known to have been proven
   TimerId beat_ = 0;
   TimerId complaint_ = 0;
   OpId last_op_ = 0;
   std::map<OpId, Op> ops_;
+  std::set<OpId> waiting_;  ///< those of them that are to be sent
 };
 
 }  // namespace holdfast::detail

@@ -1,6 +1,6 @@
 #include "zk/watches.hpp"
 
-#include <vector>
+#include <utility>
 
 namespace holdfast::detail {
 
@@ -9,14 +9,14 @@ WatchId ZkWatches::add(std::string path, std::function<void()> gone) {
   auto const [node, fresh] = nodes_.try_emplace(path);
   node->second.waiting.emplace(id, std::move(gone));
   ids_.emplace(id, path);
-  if (!fresh) return id;
-  if (bytes_ + path.size() + kPerPath > kBytes) {
-    poll(path);
-  } else {
-    bytes_ += path.size() + kPerPath;
-    set(path);
-  }
+  if (fresh) begin(path);
   return id;
+}
+
+void ZkWatches::begin(std::string const& path) {
+  if (bytes_ + path.size() + kPerPath > kBytes) return poll(path);
+  bytes_ += path.size() + kPerPath;
+  set(path);
 }
 
 void ZkWatches::set(std::string const& path) {
@@ -30,6 +30,7 @@ void ZkWatches::set(std::string const& path) {
       return;
     }
     bytes_ -= path.size() + kPerPath;  // not to be read by us: whether it is there can be asked all the same
+    node->second.readable = false;
     poll(path);
   });
 }
@@ -44,7 +45,15 @@ void ZkWatches::poll(std::string const& path) {
 }
 
 void ZkWatches::beat() {
-  for (auto const& path : std::vector(polled_.begin(), polled_.end())) poll(path);
+  for (auto const& path : std::exchange(polled_, {})) {
+    Node& node = nodes_.at(path);
+    if (!node.readable) {
+      poll(path);
+      continue;
+    }
+    node.state = State::unset;
+    begin(path);  // there may be room for a watch by now
+  }
 }
 
 void ZkWatches::resumed() {

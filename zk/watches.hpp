@@ -12,7 +12,8 @@ namespace holdfast::detail {
 /// Who waits for which node to go: one watch at the server per node, however many wait.
 ///
 /// On a reconnect the C client sends all its watches in one packet, which the server refuses above 1 MB, for ever. So
-/// their paths are kept below that; nodes beyond it, and nodes that may not be read, are asked for on every beat.
+/// their paths are kept below that; nodes beyond it, until there is room, and nodes that may not be read, are asked for
+/// on every beat.
 ///
 /// Thread safety: distinct objects safe; shared objects only inside the monitor.
 class ZkWatches {
@@ -33,11 +34,13 @@ class ZkWatches {
   struct Node {
     std::map<WatchId, std::function<void()>> waiting;
     State state = State::unset;
+    bool readable = true;
   };
 
   static constexpr std::size_t kBytes = 900'000;  ///< of paths in one packet
   static constexpr std::size_t kPerPath = 4;      ///< what each costs in it besides
 
+  void begin(std::string const& path);
   void set(std::string const& path);
   void poll(std::string const& path);
   void gone(std::string const& path);

@@ -34,6 +34,10 @@ using LogSink = std::function<void(LogLevel, std::string_view message)>;
 ///     connect_timeout  5s        how long `Client::connect` tries
 ///     request_timeout  5s        how long `try_acquire`, `inspect` and `check` wait for an answer
 ///     close_timeout    2s        how long an orderly end waits for the service
+///     ping_lag         ttl/4     zk: how late the leader may hear of what a member answered: at least half a tick.
+///     Given
+///                                only to raise it, where `minSessionTimeout` is below two ticks or observers hang on
+///                                observers; at most two fifths of the ttl
 ///     drift            1%        how far clock rates may differ; deadlines are shortened by it (0% to 50%)
 ///     label            host:pid  what others see in `inspect` and `ls` (256 bytes at most)
 ///     fence_epoch      0         see Fence
@@ -60,6 +64,7 @@ struct HOLDFAST_API Config {
   std::chrono::milliseconds connect_timeout{5000};
   std::chrono::milliseconds request_timeout{5000};
   std::chrono::milliseconds close_timeout{2000};
+  std::chrono::milliseconds ping_lag{0};  ///< zk only; 0, or less than a quarter of the ttl: that
   double drift = 0.01;
   std::string label;  ///< empty: host:pid
   std::uint64_t fence_epoch = 0;

@@ -208,6 +208,13 @@ TEST(ConfigUrl, DurationsHaveStatedBounds) {
   }
 }
 
+TEST(ConfigUrl, ThePingLagIsZooKeepersAlone) {
+  EXPECT_EQ(from("zk://h").ping_lag, 0ms);
+  EXPECT_EQ(from("zk://h?ping_lag=4s").ping_lag, 4s);
+  expect_bad_url("zk://h?ping_lag=61m", "ping_lag: 3660000ms is out of range");
+  expect_bad_url("etcd://h?ping_lag=4s", "ping_lag does not apply to etcd:", errc::not_supported);
+}
+
 TEST(ConfigUrl, HugeUrlIsRefused) {
   expect_bad_url("zk://h?label=" + std::string(64 * 1024, 'a'), "longer than 65536 bytes");
 }

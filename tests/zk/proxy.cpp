@@ -82,8 +82,9 @@ void Proxy::target(std::string address) {
   target_ = std::move(address);
 }
 
-void Proxy::cut_at(Op op, When when) {
+void Proxy::cut_at(Op op, When when, int after) {
   std::lock_guard const guard(mutex_);
+  pass_ = after;
   was_cut_ = false;
   cut_.emplace(op, when);
 }
@@ -158,7 +159,7 @@ bool Proxy::from_client(Pair& pair) {
     {
       std::lock_guard const guard(mutex_);
       ++counts_[op];
-      if (cut_ && static_cast<int>(cut_->first) == op) cut = cut_->second;
+      if (cut_ && static_cast<int>(cut_->first) == op && pass_-- == 0) cut = cut_->second;
       if (cut) cut_.reset();
     }
     if (cut != When::before && !write_all(pair.server.fd, frame)) return false;

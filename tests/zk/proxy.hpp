@@ -32,8 +32,8 @@ class Proxy {
   /// New connections go there.
   void target(std::string address);
 
-  /// At the next request of this kind. Then new connections wait until `go_on()`.
-  void cut_at(Op op, When when);
+  /// At the next request of this kind, after letting some of them pass. Then new connections wait until `go_on()`.
+  void cut_at(Op op, When when, int after = 0);
   bool was_cut() const { return was_cut_; }
   void go_on() { held_ = false; }
 
@@ -67,6 +67,7 @@ class Proxy {
   std::string target_;
   std::map<int, int> counts_;
   std::optional<std::pair<Op, When>> cut_;
+  int pass_ = 0;               ///< how many of that kind still pass
   std::map<int, Pair> pairs_;  ///< by the client's descriptor
   std::thread thread_;
 };

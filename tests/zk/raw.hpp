@@ -27,6 +27,20 @@ class Raw {
   int create(std::string const& path, ACL_vector const& acl = ZOO_OPEN_ACL_UNSAFE) {
     return zoo_create(zh_, path.c_str(), "", 0, &acl, 0, nullptr, 0);
   }
+  struct Entry {
+    std::string path;
+    Stat stat{};
+  };
+  Entry create_entry(std::string const& prefix) {
+    Entry made;
+    char path[1000] = "";
+    EXPECT_EQ(zoo_create2(zh_, prefix.c_str(), "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL_SEQUENTIAL, path, sizeof path,
+                          &made.stat),
+              ZOK);
+    made.path = path;
+    return made;
+  }
+  int set_acl(std::string const& path, ACL_vector const& acl) { return zoo_set_acl(zh_, path.c_str(), -1, &acl); }
   int remove(std::string const& path) { return zoo_delete(zh_, path.c_str(), -1); }
   int get(std::string const& path) {
     char buffer[1000];

@@ -1,4 +1,5 @@
 #include "tests/zk/place.hpp"
+#include "tests/zk/raw.hpp"
 
 namespace holdfast::test {
 namespace {
@@ -30,6 +31,28 @@ TEST_F(ZkRoundTrips, TheOnlyOneBehindIsHandedTheLockWithoutARequest) {
   EXPECT_TRUE(next.get().valid());
   for (Op const none : {Op::create, Op::children, Op::exists, Op::get, Op::sync}) EXPECT_EQ(proxy.count(none), 0);
   EXPECT_EQ(proxy.events(), 1);
+}
+
+/// A hold is proven by writes that a quorum agrees on, which raise the ensemble's zxid; an idle client costs it none.
+TEST_F(ZkRoundTrips, ABeatIsAWriteWhileSomethingIsHeldAndAReadOtherwise) {
+  Proxy proxy(cluster_.address(cluster_.follower()));
+  auto client = through(proxy, "ttl=1s");
+  auto const beats = [&](Op op) {
+    int const before = proxy.count(op);
+    return eventually([&] { return proxy.count(op) >= before + 3; });
+  };
+  Raw raw(hosts());
+  auto const zxid = [&] { return raw.create_entry(root_ + "/probe-").stat.czxid; };
+  auto hold = client.lock("x").acquire().value();
+  auto before = zxid();
+  EXPECT_TRUE(beats(Op::multi));
+  EXPECT_GE(zxid(), before + 1 + 2) << "the probe itself, and beats";
+  EXPECT_TRUE(hold.release());
+  // The server removes the empty directory in between.
+  EXPECT_TRUE(eventually([&] {
+    before = zxid();
+    return beats(Op::exists) && zxid() == before + 1;
+  }));
 }
 
 TEST_F(ZkRoundTrips, ADepartureWakesOneWaiterWhichListsOnce) {

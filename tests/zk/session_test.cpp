@@ -34,6 +34,32 @@ TEST_F(ZkSessionLife, AnExpiredSessionIsLostAndTheNextOneOpensByItself) {
   EXPECT_FALSE(hold.valid());
 }
 
+/// The answers to what was sent before a silence come after it, and prove nothing about the time in between.
+TEST_F(ZkSessionLife, AProofCountsFromTheSendingNotFromTheAnswer) {
+  constexpr auto kTtl = 10s, kLag = kTtl / 4;
+  Proxy proxy(cluster_.address(1));
+  auto client = through(proxy, "ttl=10s");
+  auto hold = client.lock("x").acquire().value();
+  int const beats = proxy.count(Op::multi);
+  ASSERT_TRUE(eventually([&] { return proxy.count(Op::multi) > beats; }));
+  proxy.freeze(true);
+  auto const frozen = std::chrono::steady_clock::now();
+  ASSERT_TRUE(eventually([&] { return std::chrono::steady_clock::now() > frozen + kTtl / 2; }));
+  ASSERT_TRUE(hold.valid());
+  proxy.freeze(false);
+  // Nothing that is sent only now can build on anything before a lag is over.
+  auto const thawed = std::chrono::steady_clock::now();
+  ASSERT_TRUE(eventually([&] {
+    auto const until = std::chrono::steady_clock::now() + hold.valid_for();
+    auto const now = std::chrono::steady_clock::now();
+    if (now < thawed + kLag) {
+      EXPECT_LT(until, frozen + kTtl);
+    }
+    return HasFailure() || now > thawed + kLag;
+  }));
+  EXPECT_TRUE(hold.valid());
+}
+
 TEST_F(ZkSessionLife, LossIsToldOnTimeThoughNobodyAnswers) {
   auto client = connect("ttl=1s");
   auto hold = client.lock("x").acquire().value();
@@ -47,6 +73,18 @@ TEST_F(ZkSessionLife, LossIsToldOnTimeThoughNobodyAnswers) {
   EXPECT_TRUE(client.lock("x").acquire_for(30s));
 }
 
+/// The longest lag that there can be: beats then come less often, and each builds on the one before all the same.
+TEST_F(ZkSessionLife, AHoldStaysValidWithARaisedPingLag) {
+  auto client = connect("ttl=5s&ping_lag=2s");
+  auto hold = client.lock("x").acquire().value();
+  auto const end = std::chrono::steady_clock::now() + 8s;
+  while (std::chrono::steady_clock::now() < end) {
+    ASSERT_TRUE(hold.valid());
+    ASSERT_FALSE(hold.lost().stop_requested());
+    std::this_thread::sleep_for(5ms);
+  }
+}
+
 /// The member answers its client for another syncLimit, while the leader counts the session down.
 TEST_F(ZkSessionLife, AMemberCutOffFromItsLeaderDoesNotKeepAHoldValid) {
   for (bool const burst : {false, true}) {
@@ -58,8 +96,9 @@ TEST_F(ZkSessionLife, AMemberCutOffFromItsLeaderDoesNotKeepAHoldValid) {
     std::jthread const writer([&] {
       while (burst && !stop) (void)client.lock("y").acquire_for(100ms);
     });
-    auto const quiet = std::chrono::steady_clock::now() + 700ms;  // some beats, or some hundred writes
-    ASSERT_TRUE(eventually([&] { return std::chrono::steady_clock::now() > quiet; }));
+    // Some beats later, among a few hundred writes or none.
+    auto const over = std::chrono::steady_clock::now() + hold.valid_for();
+    ASSERT_TRUE(eventually([&] { return std::chrono::steady_clock::now() > over; }));
     ASSERT_TRUE(hold.valid());
     cluster_.tell("cut", member);
     auto next = other.lock("x").acquire_for(20s).value();

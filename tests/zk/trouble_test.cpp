@@ -60,6 +60,13 @@ TEST_F(ZkTrouble, ATtlThatIsNotGrantedIsAnErrorAndTheDefaultBends) {
   EXPECT_EQ(Client::connect(url("tls=true")).error(), errc::not_supported);
 }
 
+TEST_F(ZkTrouble, APingLagThatLeavesNoTimeToProveAnythingIsAnError) {
+  auto const result = Client::connect(url("ttl=10s&ping_lag=4001ms"));
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error(), errc::invalid_argument);
+  EXPECT_NE(result.error().message().find("ping_lag"), std::string::npos);
+}
+
 TEST_F(ZkTrouble, TheClientLibrarysChatterGoesToOurLog) {
   auto config = Config::from_url("zk://127.0.0.1:1/x?connect_timeout=600ms").value();
   std::mutex mutex;
@@ -124,6 +131,26 @@ TEST_F(ZkRights, ADirectoryInWhichEverybodyMayDeleteIsReported) {
   }));
   (void)client.close();
   EXPECT_EQ(log.find("s3cret"), std::string::npos) << log;
+}
+
+/// Beats go to the root, whatever the rights on it: being refused proves the session's life as well as anything.
+TEST_F(ZkRights, AHoldStaysValidForOneWhoMayReadNeitherTheTopOfTheTreeNorTheRoot) {
+  Raw owner(hosts(), "root:s3cret");
+  ASSERT_EQ(owner.create(root_), ZOK);
+  ASSERT_EQ(owner.create(root_ + "/x"), ZOK);
+  ASSERT_EQ(owner.set_acl(root_, ZOO_CREATOR_ALL_ACL), ZOK);
+  ASSERT_EQ(owner.set_acl("/", ZOO_CREATOR_ALL_ACL), ZOK);
+  {
+    auto client = connect("ttl=2s");
+    auto hold = client.lock("x").acquire().value();
+    auto const over = std::chrono::steady_clock::now() + 3 * hold.valid_for();
+    while (std::chrono::steady_clock::now() < over && hold.valid()) {
+      std::this_thread::sleep_for(5ms);
+    }
+    EXPECT_TRUE(hold.valid());
+    EXPECT_TRUE(hold.release());
+  }
+  EXPECT_EQ(owner.set_acl("/", ZOO_OPEN_ACL_UNSAFE), ZOK);
 }
 
 TEST_F(ZkRights, ARootThatMayNotBeWrittenIsDenied) {
