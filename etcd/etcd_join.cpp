@@ -115,11 +115,18 @@ void EtcdBackend::joined(OpId id, std::shared_ptr<Joining> const& joining, std::
     return;
   }
   at.view.arrived();
-  look_by_reading(request.line, self, request.rule, false, 0, [joining, self](Result<std::optional<Ahead>> found) {
-    if (!found) return joining->reply(found.error());
-    // Gone again already: the look that follows a wait for nobody will find that out.
-    joining->reply(Joined{self, found->value_or(Ahead{{self}, true})});
-  });
+  look_by_reading(request.line, self, request.rule, false, 0,
+                  [this, joining, self](Result<std::optional<Ahead>> found) {
+                    if (!found) {
+                      if (found.error() != errc::lost)
+                        leave(joining->request.line, self, false, [](Result<void> const&) {});
+                      return joining->reply(found.error());
+                    }
+                    if (*found) return joining->reply(Joined{self, **found});
+                    left(joining->request.line, self,
+                         static_cast<std::int64_t>(self.number) + 1);  // somebody removed it: once more
+                    join(std::move(joining->request), std::move(joining->reply));
+                  });
 }
 
 void EtcdBackend::end_join(std::shared_ptr<Joining> const& joining) {
