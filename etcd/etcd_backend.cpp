@@ -69,13 +69,14 @@ void EtcdBackend::alive() {
 void EtcdBackend::lost() {
   usable_ = false;
   watches_.clear();
-  lines_.clear();
+  auto const lines = std::exchange(lines_, {});
   places_.clear();
   unsent_.clear();
   under_way_ = 0;
   auto const ops = std::exchange(ops_, {});
   host_.lost();
   for (auto const& [id, op] : ops) op.fail(make_error_code(errc::lost));
+  fail_unplaced(lines);
 }
 
 void EtcdBackend::stop(std::function<void()> done) {

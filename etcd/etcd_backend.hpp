@@ -56,19 +56,22 @@ class EtcdBackend final : public Backend {
     bool follows;  ///< by the watch over the whole line
   };
 
+  struct Joining;
+  using Unplaced = std::vector<std::pair<std::shared_ptr<Joining>, EntryRef>>;
+
   /// What we have to do with one line.
   struct Line {
     Slots slots;
     std::map<EntryRef, std::uint32_t> own;  ///< and their slots
     View view;
+    Unplaced unplaced;                          ///< joins of which it is not known yet who is ahead
+    bool placing = false;                       ///< a listing that will tell is on its way, for others than these
     std::multimap<std::string, Wait> waits;     ///< by the entry's name
     Watches::Id whole = 0;                      ///< the watch over the whole line; 0: none
     unsigned idle = 0;                          ///< departures that it told while nobody waited by it
     std::map<std::string, Watches::Id> single;  ///< watches over one entry each
     bool unused() const { return slots.none_taken() && waits.empty() && whole == 0 && own.empty(); }
   };
-
-  struct Joining;
 
   // The session, and what is under way.
   void connected();
@@ -94,6 +97,9 @@ class EtcdBackend final : public Backend {
   void join_answered(OpId id, std::shared_ptr<Joining> const& joining, pb::TxnResponse const& response);
   void settle(OpId id, std::shared_ptr<Joining> const& joining);
   void joined(OpId id, std::shared_ptr<Joining> const& joining, std::uint64_t number, std::optional<Listing> listing);
+  void place(std::string const& name);
+  void placed(std::string const& name, Unplaced const& joins, pb::RangeResponse const& response);
+  void fail_unplaced(std::map<std::string, Line> const& lines);
   void end_join(std::shared_ptr<Joining> const& joining);
 
   // The other verbs.

@@ -5,6 +5,13 @@
 #include "etcd/listing.hpp"
 
 namespace holdfast::detail::etcd {
+namespace {
+
+/// So many entries of one client in one line make the listing dear that goes with each join: the server sorts the whole
+/// line for it. Then they join without, and one listing serves all that joined meanwhile.
+constexpr std::size_t kCrowd = 64;
+
+}  // namespace
 
 /// One join from its start to its answer.
 struct EtcdBackend::Joining {
@@ -46,7 +53,8 @@ void EtcdBackend::send_join(OpId id, std::shared_ptr<Joining> const& joining) {
   bool const only_if_empty = request.only_if_free && request.rule.exclusive() && !line(request.line).view.any_leaving();
   *txn.add_compare() = if_absent(only_if_empty ? all : KeyRange{key, ""});
 
-  *txn.add_success()->mutable_request_range() = nearest_ahead(all, listing_limit(request.rule));
+  if (request.only_if_free || line(request.line).own.size() < kCrowd)
+    *txn.add_success()->mutable_request_range() = nearest_ahead(all, listing_limit(request.rule));
   auto& put = *txn.add_success()->mutable_request_put();
   put.set_key(key);
   put.set_value(request.label);
@@ -63,7 +71,9 @@ void EtcdBackend::join_answered(OpId id, std::shared_ptr<Joining> const& joining
   keeper_.heard(response.header());
   if (response.succeeded()) {
     auto const number = static_cast<std::uint64_t>(response.header().revision());
-    return joined(id, joining, number, to_listing(layout_, response.responses(0).response_range(), number));
+    auto const& first = response.responses(0);
+    if (!first.has_response_range()) return joined(id, joining, number, std::nullopt);
+    return joined(id, joining, number, to_listing(layout_, first.response_range(), number));
   }
   auto const& guard = response.responses(0).response_range();
   auto const& entry = response.responses(1).response_range();
@@ -114,12 +124,62 @@ void EtcdBackend::joined(OpId id, std::shared_ptr<Joining> const& joining, std::
     if (auto const still = lines_.find(request.line); still != lines_.end()) still->second.view.arrived();
     return;
   }
-  at.view.arrived();
-  look_by_reading(request.line, self, request.rule, false, 0, [joining, self](Result<std::optional<Ahead>> found) {
-    if (!found) return joining->reply(found.error());
-    // Gone again already: the look that follows a wait for nobody will find that out.
-    joining->reply(Joined{self, found->value_or(Ahead{{self}, true})});
-  });
+  at.unplaced.emplace_back(joining, self);
+  place(request.line);
+}
+
+void EtcdBackend::place(std::string const& name) {
+  auto const still = lines_.find(name);
+  if (still == lines_.end() || still->second.placing || still->second.unplaced.empty()) return;
+  still->second.placing = true;
+  auto const joins = std::exchange(still->second.unplaced, {});
+  pb::RangeRequest request = range(layout_.line(name));
+  request.set_keys_only(true);
+  ask(
+      std::move(request),
+      [this, name, joins](error_code why) {
+        for (auto const& [joining, self] : joins) {
+          if (why != errc::lost) {  // a lost session took the line with it
+            line(name).placing = false;
+            line(name).view.arrived();
+            leave(name, self, false, [](Result<void> const&) {});
+          }
+          joining->reply(why);
+        }
+      },
+      [this, name, joins](OpId id, pb::RangeResponse const& response) {
+        finish(id);
+        placed(name, joins, response);
+      });
+}
+
+void EtcdBackend::placed(std::string const& name, Unplaced const& joins, pb::RangeResponse const& response) {
+  line(name).placing = false;
+  Listing all = to_listing(layout_, response, static_cast<std::uint64_t>(response.header().revision()) + 1);
+  std::sort(all.entries.begin(), all.entries.end(), [](auto& a, auto& b) { return a.number > b.number; });
+  line(name).view.learn(all);
+  for (auto const& [joining, self] : joins) {
+    auto const mine = std::lower_bound(all.entries.begin(), all.entries.end(), self,
+                                       [](auto& a, auto& b) { return a.number > b.number; });
+    if (mine != all.entries.end() && *mine == self) {
+      auto const limit = static_cast<std::ptrdiff_t>(listing_limit(joining->request.rule));
+      bool const more = limit != 0 && all.entries.end() - mine > limit;
+      Listing ahead{{mine + 1, more ? mine + limit : all.entries.end()}, 0, self.number};
+      if (more) ahead.from = ahead.entries.back().number;
+      joining->reply(Joined{self, ahead_by(joining->request.rule, ahead).value()});
+    } else {  // somebody removed it: once more
+      left(name, self, static_cast<std::int64_t>(self.number) + 1);
+      join(std::move(joining->request), std::move(joining->reply));
+    }
+    if (auto const still = lines_.find(name); still != lines_.end()) still->second.view.arrived();
+  }
+  place(name);
+}
+
+/// The session is lost, and these lines with it.
+void EtcdBackend::fail_unplaced(std::map<std::string, Line> const& lines) {
+  for (auto const& [name, at] : lines)
+    for (auto const& [joining, self] : at.unplaced) joining->reply(make_error_code(errc::lost));
 }
 
 void EtcdBackend::end_join(std::shared_ptr<Joining> const& joining) {

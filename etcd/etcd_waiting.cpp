@@ -67,6 +67,12 @@ void EtcdBackend::whole_synced(std::string const& name, Watches::Present const& 
   std::set<EntryRef> const there(listing.entries.begin(), listing.entries.end());
   at.view.learn(listing);
   at.view.go_live();
+  // Own entries on their way out may crowd the listing: whoever waits for one beyond it gets a watch for it alone.
+  for (auto& [entry, wait] : at.waits)
+    if (wait.follows && wait.entry.number >= listing.to) {
+      wait.follows = false;
+      if (!at.single.contains(entry)) watch_single(name, at, entry);
+    }
   fire(name, [&](EntryRef const& entry) { return entry.number < listing.to && !there.contains(entry); });
 }
 

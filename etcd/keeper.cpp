@@ -24,7 +24,7 @@ std::string in_ms(std::chrono::milliseconds time) { return std::to_string(time.c
 Keeper::Keeper(Config const& config, Host& host, Layout const& layout, Members& members, Events events)
     : config_(config), host_(host), layout_(layout), members_(members), events_(std::move(events)) {}
 
-Duration Keeper::patience() const { return std::clamp<Duration>(ttl_ / 6, 300ms, 2500ms); }
+Duration Keeper::patience() const { return std::clamp<Duration>(ttl_ / 6, 500ms, 2500ms); }
 
 void Keeper::connected(bool bar) {
   proof_.forget();

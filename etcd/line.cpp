@@ -26,7 +26,10 @@ void View::learn(Listing& listing) {
 }
 
 void View::deleted(std::string const& key, std::uint64_t revision) {
-  if (expected_ != 0) deleted_[key] = revision;
+  if (expected_ != 0) {
+    auto& known = deleted_[key];  // our own leave's answer may be ahead of what the watch tells
+    known = std::max(known, revision);
+  }
   std::erase_if(entries_, [&](auto const& each) { return each.second == key && each.first < revision; });
 }
 

@@ -12,7 +12,7 @@ constexpr Duration kPause = 100ms;  ///< after a watch or a read was refused, th
 
 Watches::Id Watches::add(KeyRange range, std::int64_t limit, Listener listener) {
   Id const id = ++last_;
-  watches_.emplace(id, Watch{std::move(range), limit, std::move(listener), 0, {}, {}, false});
+  watches_.emplace(id, Watch{std::move(range), limit, std::move(listener), 0, {}, {}, {}, false});
   if (members_.wire() != nullptr) begin(id);
   return id;
 }
@@ -46,6 +46,7 @@ void Watches::begin(Id id) {
   Watch& watch = watches_.at(id);
   watch.created.reset();
   watch.read.reset();
+  watch.early.clear();
   watch.synced = false;
   watch.on_stream = ++last_;
   by_stream_[watch.on_stream] = id;
@@ -116,7 +117,14 @@ void Watches::heard(pb::WatchResponse const& response) {
     watch.created = response.header();
     return compare(id);
   }
-  auto const deleted = watch.listener.deleted;  // the watch may be gone by the time this returns
+  if (!watch.synced) return watch.early.push_back(response);
+  tell(id, response);
+}
+
+void Watches::tell(Id id, pb::WatchResponse const& response) {
+  auto const watch = watches_.find(id);
+  if (watch == watches_.end()) return;
+  auto const deleted = watch->second.listener.deleted;  // the watch may be gone by the time this returns
   for (auto const& event : response.events())
     if (event.type() == pb::Event::DELETE) deleted(event.kv().key(), event.kv().mod_revision());
 }
@@ -134,8 +142,10 @@ void Watches::compare(Id id) {
   pb::RangeResponse const read = std::exchange(watch.read, std::nullopt).value();
   Present present{{}, !read.more(), read.header().revision()};
   for (auto const& key : read.kvs()) present.keys.push_back(&key);
+  auto const early = std::exchange(watch.early, {});
   auto const synced = watch.listener.synced;
   synced(present);
+  for (auto const& response : early) tell(id, response);
 }
 
 }  // namespace holdfast::detail::etcd

@@ -17,8 +17,9 @@ namespace holdfast::detail::etcd {
 ///
 /// A watch begins at *now*: one that began in the past would be caught up only every 100 ms. What went before that is
 /// learned from a local read of the same range, sent along with it, which counts if the same member answered both and
-/// the read is not older than the watch. A watch that is cancelled, compacted or broken off says nothing; it is begun
-/// anew, with another read.
+/// the read is not older than the watch. The stream may be faster than the read: what it tells before that is kept back
+/// until then, or the read would bring back who is gone. A watch that is cancelled, compacted or broken off says
+/// nothing; it is begun anew, with another read.
 ///
 /// Thread safety: distinct objects safe; shared objects only inside the monitor.
 class Watches {
@@ -56,6 +57,7 @@ class Watches {
     Id on_stream = 0;  ///< its number there; another one each time it is begun
     std::optional<pb::ResponseHeader> created;
     std::optional<pb::RangeResponse> read;
+    std::vector<pb::WatchResponse> early;  ///< what was told before the two were there
     bool synced = false;
   };
 
@@ -63,6 +65,7 @@ class Watches {
   void send_read(Id id);
   void cancel_on_stream(Watch& watch);
   void compare(Id id);
+  void tell(Id id, pb::WatchResponse const& response);
 
   Host& host_;
   Members& members_;

@@ -1,6 +1,8 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -51,6 +53,60 @@ TEST_F(Etcd, TenThousandHoldsAndTenThousandWaitersNeedNoMoreThreads) {
   for (auto const& hold : holds) EXPECT_TRUE(hold.valid());
   holds.clear();
   EXPECT_TRUE(eventually([&] { return served == kMany; }, 60s)) << served;
+}
+
+TEST_F(Etcd, TenThousandWaitersOnOneLockAreServedInOrder) {
+  constexpr std::size_t kMany = 10'000;
+  auto holder = connect("ttl=60s"), client = connect("ttl=60s");
+  auto held = holder.lock("x").acquire().value();
+  auto const before = threads();
+  auto const memory_before = resident_bytes();
+  std::atomic<std::size_t> served{0};
+  Fence last = held.fence();  // touched on the notification thread alone
+  auto const begun = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; i < kMany; ++i)
+    client.lock("x").async_acquire({}, [&](error_code ec, Hold hold) {
+      EXPECT_FALSE(ec) << ec.message();
+      EXPECT_GT(hold.fence(), last);
+      last = hold.fence();
+      ++served;
+    });
+  auto const joined = [&] {
+    std::this_thread::sleep_for(100ms);  // a listing of the whole line each time: not too often
+    return holder.inspect("x")->size() == kMany + 1;
+  };
+  ASSERT_TRUE(eventually(joined, 100s));
+  auto const took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun);
+  std::cout << took.count() << " s to join, " << (resident_bytes() - memory_before) / kMany << " bytes per waiter\n";
+  EXPECT_LE(threads(), before + 2);
+  EXPECT_EQ(served, 0u);
+  EXPECT_TRUE(held.release());
+  EXPECT_TRUE(eventually([&] { return served == kMany; }, 100s)) << served;
+}
+
+/// How long a cycle takes, in the middle of so many.
+double cycle_seconds(Client& client) {
+  std::vector<double> times;
+  for (int i = 0; i < 301; ++i) {
+    auto const begun = std::chrono::steady_clock::now();
+    EXPECT_TRUE(client.lock("x").acquire().value().release());
+    times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
+  }
+  std::nth_element(times.begin(), times.begin() + 150, times.end());
+  return times[150];
+}
+
+/// As many as HOLDFAST_TEST_CYCLES says; 100,000 take some minutes.
+TEST_F(Etcd, AnAcquireCostsWhatTheFirstDidAfterManyCyclesWithoutACompaction) {
+  char const* const cycles = std::getenv("HOLDFAST_TEST_CYCLES");
+  auto client = connect("ttl=60s");
+  (void)cycle_seconds(client);
+  double const first = cycle_seconds(client);
+  for (int i = 0, end = cycles == nullptr ? 5'000 : std::atoi(cycles); i < end; ++i)
+    (void)client.lock("x").acquire().value();
+  double const last = cycle_seconds(client);
+  std::cout << 1000 * first << " ms at first, " << 1000 * last << " ms at last\n";
+  EXPECT_LT(last, 1.5 * first + 0.0005);
 }
 
 }  // namespace
