@@ -76,6 +76,17 @@ TEST_F(ZkSessionLife, LossIsToldOnTimeThoughNobodyAnswers) {
   EXPECT_TRUE(client.lock("x").acquire_for(30s));
 }
 
+/// A member may not yet have told its leader of what it answered a moment before a write; see Proof.
+TEST_F(ZkSessionLife, ARequestProvesNothingToAWriteThatFollowsItClosely) {
+  auto client = connect("ttl=40s&drift=0%25");
+  auto const begun = std::chrono::steady_clock::now();
+  ASSERT_TRUE(client.inspect("x"));
+  auto hold = client.lock("x").acquire().value();
+  auto const until = std::chrono::steady_clock::now() + hold.valid_for();
+  ASSERT_LT(std::chrono::steady_clock::now(), begun + 10s) << "too slow to tell";
+  EXPECT_LT(until, begun + 40s) << "it rests on more than the opening of the session";
+}
+
 /// The longest lag that there can be: beats then come less often, and each builds on the one before all the same.
 TEST_F(ZkSessionLife, AHoldStaysValidWithARaisedPingLag) {
   auto client = connect("ttl=5s&ping_lag=2s");
