@@ -39,6 +39,10 @@ struct ZkCallbacks {
 
   static void finish(int rc, void const* data) {
     std::shared_ptr<ZkHandle::Call> const call(&of(data));
+    {
+      std::lock_guard const guard(call->handle->calls_mutex_);
+      call->handle->calls_.erase(call.get());
+    }
     call->reply.rc = rc;
     call->reply.heard = BootClock::now();
     call->handle->door_->post([call] {
@@ -131,6 +135,7 @@ void ZkHandle::close(std::function<void()> done) {
   }
   aside([self = shared_from_this(), zh = std::exchange(zh_, nullptr), done = std::move(done)] {
     if (zh) zookeeper_close(zh);
+    self->let_go_of_calls();
     ClientLog::give_back(self->log_slot_);
     self->door_->post([self, done] { done(); });
   });
@@ -148,13 +153,25 @@ void ZkHandle::session_event(int state, int timeout_ms) {
 std::unique_ptr<ZkHandle::Call> ZkHandle::call(ZkDone done, bool write) {
   auto made = std::make_unique<Call>(Call{shared_from_this(), std::move(done), write, {}, {}});
   made->reply.sent = BootClock::now();
+  std::lock_guard const guard(calls_mutex_);
+  calls_.insert(made.get());
   return made;
 }
 
-/// From here on it belongs to the C client, unless that did not take it.
+/// It belongs to the C client from its sending on, unless that did not take it.
 void ZkHandle::sent(int rc, std::unique_ptr<Call> call) {
   Call* const data = call.release();
   if (rc != ZOK) ZkCallbacks::finish(rc, data);
+}
+
+/// Its threads are gone: what they did not answer is never answered. Each of these keeps this handle alive.
+void ZkHandle::let_go_of_calls() {
+  std::set<Call*> left;
+  {
+    std::lock_guard const guard(calls_mutex_);
+    left.swap(calls_);
+  }
+  for (Call* const call : left) std::unique_ptr<Call>(call).reset();
 }
 
 void ZkHandle::create(std::string const& path, std::string const& data, bool creator_only, int mode, ZkDone done) {

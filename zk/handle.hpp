@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -82,6 +84,7 @@ class ZkHandle : public std::enable_shared_from_this<ZkHandle> {
 
   std::unique_ptr<Call> call(ZkDone done, bool write = false);
   void sent(int rc, std::unique_ptr<Call> call);
+  void let_go_of_calls();
   void opened(zhandle_t* handle, int error);
   void session_event(int state, int timeout_ms);
 
@@ -92,6 +95,8 @@ class ZkHandle : public std::enable_shared_from_this<ZkHandle> {
   bool opening_ = false;
   bool closed_ = false;
   std::function<void()> when_closed_;
+  std::mutex calls_mutex_;
+  std::set<Call*> calls_;  ///< with the C client, which forgets some of them when it is closed
   int log_slot_ = -1;
 };
 

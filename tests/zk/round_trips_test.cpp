@@ -9,7 +9,10 @@ class ZkRoundTrips : public Zk {};
 TEST_F(ZkRoundTrips, AnUncontendedCycleIsCreateListAndDelete) {
   Proxy proxy(cluster_.address(1));
   auto client = through(proxy, "ttl=60s");
-  (void)client.lock("x").acquire().value().release();  // makes the directories
+  Raw raw(hosts());  // makes the directories: one of ours could be removed, and made again, in between
+  ASSERT_EQ(raw.create(root_), ZOK);
+  ASSERT_EQ(raw.create(root_ + "/x"), ZOK);
+  EXPECT_TRUE(client.lock("x").acquire().value().release());
   proxy.reset();
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(client.lock("x").acquire().value().release());
   EXPECT_EQ(proxy.count(Op::create), 10);
