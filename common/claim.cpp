@@ -126,7 +126,7 @@ void Claim::session_up() {
 }
 
 void Claim::session_refused(error_code why) {
-  if (state_ == State::parked && wanted()) give_up(why);
+  if ((state_ == State::parked || state_ == State::joining) && wanted()) give_up(why);
 }
 
 // ---- the outcome

@@ -136,6 +136,14 @@ TEST_F(Etcd, FencesGrowAcrossLeadersRestartsAndACompaction) {
   etcdctl("defrag");
   auto second = client.lock("x").acquire_for(10s).value().fence();
   EXPECT_GT(second, first);
+  auto const leader = order("leader");
+  order("kill " + leader);
+  auto of_another_leader = client.lock("x").acquire_for(20s);
+  ASSERT_TRUE(of_another_leader) << of_another_leader.error().message();
+  EXPECT_GT(of_another_leader->fence(), second);
+  second = of_another_leader->fence();
+  EXPECT_TRUE(of_another_leader->release());
+  order("start " + leader);
   order("kill all");
   order("start all");
   auto const third = client.lock("x").acquire_for(20s);

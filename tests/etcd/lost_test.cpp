@@ -164,5 +164,33 @@ TEST_F(EtcdLost, ACompactionWhileTheWatchIsBrokenIsNoReleaseAndLosesNone) {
   EXPECT_GT(waiting.get().fence(), held.fence());
 }
 
+TEST_F(EtcdLost, APredecessorThatLeftAndCameBackUnderItsNameIsNotWaitedFor) {
+  auto held = other_.lock("x").acquire().value();
+  auto const name = held.sequencer().entry();
+  auto waiting = client_.lock("x").async_acquire({}, boost::asio::use_future);
+  ASSERT_TRUE(comes_to(2));
+  proxy_.mute(true);
+  EXPECT_TRUE(held.release());
+  auto again = other_.lock("x").async_acquire({}, boost::asio::use_future);
+  ASSERT_TRUE(comes_to(2));
+  ASSERT_TRUE(etcdctl("get --prefix --keys-only " + root_ + "/x/").find("/" + name) != std::string::npos) << "reused";
+  proxy_.cut();  // all it finds afterwards is a key of that name
+  ASSERT_EQ(waiting.wait_for(20s), std::future_status::ready);
+  EXPECT_TRUE(waiting.get().release());
+  EXPECT_EQ(again.get().sequencer().entry(), name);
+}
+
+TEST_F(EtcdLost, AProofCountsFromWhenItWasAskedForNotFromWhenItCame) {
+  constexpr auto kLate = 300ms;
+  auto client = through("ttl=6s");
+  auto const hold = client.lock("x").acquire().value();
+  proxy_.delay(kLate);
+  for (int i = 0; i < 2; ++i) {
+    auto left = hold.valid_for();
+    ASSERT_TRUE(eventually([&] { return hold.valid_for() > std::exchange(left, hold.valid_for()); })) << "a renewal";
+    EXPECT_LT(hold.valid_for(), 6s - 2 * kLate) << "both its answer and the confirming read's came late";
+  }
+}
+
 }  // namespace
 }  // namespace holdfast::test

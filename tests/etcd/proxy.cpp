@@ -79,6 +79,11 @@ void Proxy::mute(bool on) {
   mute_ = on;
 }
 
+void Proxy::delay(std::chrono::milliseconds time) {
+  std::lock_guard const guard(mutex_);
+  delay_ = time;
+}
+
 void Proxy::target(std::string address) {
   std::lock_guard const guard(mutex_);
   target_ = std::move(address);
@@ -99,7 +104,7 @@ void Proxy::run() {
         if (!mute_) fds.push_back({pair.server, POLLIN, 0});
       }
     }
-    if (::poll(fds.data(), fds.size(), 5) <= 0) continue;
+    ::poll(fds.data(), fds.size(), 5);
     std::lock_guard const guard(mutex_);
     if (fds.front().revents != 0) accept();
     auto const ready = [&](int fd) {
@@ -108,6 +113,7 @@ void Proxy::run() {
     for (Pair& pair : pairs_) {
       if (ready(pair.client) && !from_client(pair)) close(pair);
       if (ready(pair.server) && !from_server(pair)) close(pair);
+      if (pair.client >= 0 && !pass_on(pair)) close(pair);
     }
     std::erase_if(pairs_, [](Pair const& pair) { return pair.server < 0; });
   }
@@ -118,7 +124,7 @@ void Proxy::accept() {
   int const server = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in const address = loopback(std::stoi(target_.substr(target_.find(':') + 1)));
   if (::connect(server, reinterpret_cast<sockaddr const*>(&address), sizeof address) == 0) {
-    pairs_.push_back({client, server, {}});
+    pairs_.push_back({client, server, {}, {}});
   } else {
     ::close(server);
     ::close(client);
@@ -145,8 +151,18 @@ bool Proxy::from_client(Pair& pair) {
 
 bool Proxy::from_server(Pair& pair) {
   if (mute_) return true;
-  std::string const bytes = read_some(pair.server);
-  return !bytes.empty() && (pair.client < 0 || write_all(pair.client, bytes));
+  std::string bytes = read_some(pair.server);
+  if (bytes.empty()) return false;
+  pair.on_its_way.emplace_back(std::chrono::steady_clock::now() + delay_, std::move(bytes));
+  return true;
+}
+
+bool Proxy::pass_on(Pair& pair) {
+  for (auto& queue = pair.on_its_way; !queue.empty() && queue.front().first <= std::chrono::steady_clock::now();) {
+    if (!write_all(pair.client, queue.front().second)) return false;
+    queue.pop_front();
+  }
+  return true;
 }
 
 }  // namespace holdfast::test

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <deque>
 #include <list>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace holdfast::test {
@@ -31,14 +34,16 @@ class Proxy {
   bool has_struck() const { return struck_; }
   void deliver();
 
-  void cut();                        ///< all connections
-  void mute(bool on);                ///< nothing gets from the member to the client, but connections stay
-  void target(std::string address);  ///< for new connections
+  void cut();                                  ///< all connections
+  void mute(bool on);                          ///< nothing gets from the member to the client, but connections stay
+  void delay(std::chrono::milliseconds time);  ///< so late comes what the member says
+  void target(std::string address);            ///< for new connections
 
  private:
   struct Pair {
     int client = -1;  ///< -1: cut
     int server = -1;
+    std::deque<std::pair<std::chrono::steady_clock::time_point, std::string>> on_its_way;  ///< to the client
     std::string held;  ///< what is to be delivered late
   };
   struct Strike {
@@ -50,6 +55,7 @@ class Proxy {
   void accept();
   bool from_client(Pair& pair);
   bool from_server(Pair& pair);
+  bool pass_on(Pair& pair);
   static void close(Pair& pair);
 
   std::string target_;
@@ -58,6 +64,7 @@ class Proxy {
   std::atomic<bool> stop_{false}, struck_{false};
   std::mutex mutex_;
   bool mute_ = false;
+  std::chrono::milliseconds delay_{0};
   std::optional<Strike> strike_;
   std::list<Pair> pairs_;
   std::thread thread_;
