@@ -1,69 +1,74 @@
-"""The `holdfast` command on a real cluster, beside which this runs (tests/cluster). Usage: cluster_test.py path/to/holdfast"""
+"""The `holdfast` command beside a real cluster (tests/cluster). Usage: cluster_test.py path/to/holdfast"""
 
 import os
 import socket
-import subprocess
 import sys
 import time
 import unittest
 
-HOLDFAST = ""
-PATIENCE = 60
+import tool_test
+from tool_test import ToolTest, gone, wait_until
 
 
-def order(command):
-    """Has the cluster do something: see tests/cluster/members.py."""
+def tell(command):
+    """Has something done to the members of the cluster."""
     with socket.socket(socket.AF_UNIX) as control:
         control.connect(os.environ["HOLDFAST_TEST_CONTROL"])
         control.sendall(f"{command}\n".encode())
         answer = control.makefile().readline().strip()
-    assert answer == "ok", f"{command}: {answer}"
+    if answer != "ok":
+        raise AssertionError(f"{command}: {answer}")
 
 
-class OnACluster(unittest.TestCase):
+class OnACluster(ToolTest):
     def setUp(self):
-        self.root = f"{os.environ['HOLDFAST_TEST_URL']}/tool-{os.getpid()}-{self._testMethodName}"
-        self.addCleanup(order, "resume all")
+        super().setUp()
+        self.place = f"{os.environ['HOLDFAST_TEST_URL']}/tool-{os.getpid()}"
+        self.url = f"{self.place}?ttl=3s"
 
-    def call(self, *args):
-        return subprocess.run([HOLDFAST, *args], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=PATIENCE)
+    def test_runs_a_command_under_the_lock_and_passes_its_code_on(self):
+        ran = self.run_command("sh", "-c", "echo $HOLDFAST_LOCK $HOLDFAST_FENCE; exit 3")
+        self.assertEqual(ran.returncode, 3, ran.stderr)
+        name, first = ran.stdout.split()
+        self.assertEqual(name, "a")
+        again = self.run_command("sh", "-c", "echo $HOLDFAST_FENCE")
+        self.assertGreater(int(again.stdout), int(first))
 
-    def test_runs_a_command_under_the_lock_with_growing_fences(self):
-        fences = []
-        for _ in range(3):
-            ran = self.call("run", "--url", self.root, "a", "--", "sh", "-c", "echo $HOLDFAST_FENCE; exit 3")
-            self.assertEqual(ran.returncode, 3, ran.stderr)
-            fences.append(int(ran.stdout))
-        self.assertEqual(fences, sorted(set(fences)))
+    def test_the_next_one_waits_its_turn(self):
+        holder, command = self.hold()
+        waiting = self.start("run", "--url", self.url, "a", "--", "echo", "mine")
+        self.queue(2)
+        busy = self.call("run", "--url", self.url, "--wait", "100ms", "a", "--", "echo", "mine")
+        self.assertEqual((busy.returncode, busy.stdout), (75, ""), busy.stderr)
+        os.kill(command, 15)
+        self.assertEqual(waiting.communicate(timeout=tool_test.PATIENCE)[0], "mine\n")
+        self.assertEqual(holder.wait(tool_test.PATIENCE), 128 + 15)
 
-    def test_does_not_get_a_lock_that_is_held(self):
-        inner = [HOLDFAST, "run", "--url", self.root, "--wait", "200ms", "a", "--", "true"]
-        self.assertEqual(self.call("run", "--url", self.root, "a", "--", *inner).returncode, 75)
+    def test_a_sequencer_is_checked(self):
+        holder, command = self.hold(script="echo held $$; echo $HOLDFAST_SEQUENCER; exec sleep 60")
+        sequencer = holder.stdout.readline().strip()
+        self.assertEqual(self.call("check", "--url", self.url, sequencer).returncode, 0)
+        os.kill(command, 15)
+        holder.wait(tool_test.PATIENCE)
+        self.assertNotEqual(self.call("check", "--url", self.url, sequencer).returncode, 0)
 
-    def test_says_so_when_no_server_answers(self):
-        scheme = self.root.split(":")[0]
-        ran = self.call("run", "--url", f"{scheme}://127.0.0.1:1,127.0.0.1:2/app?connect_timeout=1s", "a", "--", "true")
-        self.assertEqual(ran.returncode, 69, ran.stderr)
+    def test_a_service_that_nobody_can_reach_is_69(self):
+        scheme = self.place.split(":")[0]
+        ran = self.call("run", "--url", f"{scheme}://127.0.0.1:1/x?connect_timeout=500ms", "a", "--", "echo", "never")
+        self.assertEqual((ran.returncode, ran.stdout), (69, ""), ran.stderr)
         self.assertIn("127.0.0.1:1", ran.stderr)
 
-    def test_stops_the_command_when_the_lease_is_lost(self):
-        holder = subprocess.Popen([HOLDFAST, "run", "--url", f"{self.root}?ttl=3s", "--grace", "500ms", "a", "--", "sh",
-                                   "-c", "echo held $$; exec sleep 60"], stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        pid = int(holder.stdout.readline().split()[1])
-        order("pause all")
+    def test_a_lost_session_stops_the_command_with_76(self):
+        holder, command = self.hold(options=("--grace", "500ms"))
+        self.addCleanup(tell, "ready")
+        self.addCleanup(tell, "resume all")
         begun = time.monotonic()
-        while os.path.exists(f"/proc/{pid}") and time.monotonic() < begun + PATIENCE:
-            time.sleep(0.01)
-        self.assertLess(time.monotonic() - begun, 4, "the command never outlives the proven hold")
-        _, said = holder.communicate(timeout=PATIENCE)
-        self.assertEqual(holder.returncode, 76, said)
-        order("resume all")
-        order("ready")
-        self.assertEqual(self.call("run", "--url", self.root, "a", "--", "true").returncode, 0)
+        tell("pause all")
+        wait_until(lambda: gone(command), "the end of the command")
+        self.assertLess(time.monotonic() - begun, 4, "it outlived the ttl")
+        self.assertEqual(holder.wait(tool_test.PATIENCE), 76)
 
 
 if __name__ == "__main__":
-    HOLDFAST = os.path.abspath(sys.argv.pop(1))
-    unittest.main()
+    tool_test.HOLDFAST = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=2)
