@@ -86,7 +86,16 @@ void EtcdBackend::single_synced(std::string const& name, std::string const& entr
 void EtcdBackend::deleted(std::string const& name, std::string const& key, std::int64_t revision) {
   std::string const entry = entry_of(name, key);
   auto const number = static_cast<std::uint64_t>(revision);
-  line(name).view.deleted(entry, number);
+  Line& at = line(name);
+  at.view.deleted(entry, number);
+  // An own entry that somebody else removed: before anyone is told that the way is free.
+  auto const place = at.own.lower_bound({entry, 0});
+  if (place != at.own.end() && place->first.key == entry && place->first.number < number &&
+      !at.view.is_leaving(place->first)) {
+    EntryRef const own = place->first;
+    left(name, own, revision);
+    host_.removed(name, own);
+  }
   fire(name, [&](EntryRef const& each) { return each.key == entry && each.number < number; });
 }
 

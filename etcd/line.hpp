@@ -58,6 +58,7 @@ class View {
   void go_blind() { live_ = false; }
   bool live() const { return live_; }
   bool any_leaving() const { return !leaving_.empty(); }
+  bool is_leaving(EntryRef const& entry) const { return leaving_.contains(entry); }
 
   /// While a listing is on its way, departures must be remembered: they may come in first.
   void expect() { ++expected_; }

@@ -54,6 +54,24 @@ TEST_F(Etcd, AWaiterWhoseLeaseDiesJoinsAgainAndIsNotGrantedBefore) {
   EXPECT_GT(waiting.get().fence(), hold.fence());
 }
 
+TEST_F(Etcd, AWaiterNearTheFrontIsToldAtOnceThatItsEntryWasRemovedAndJoinsAgain) {
+  auto a = connect(), b = connect("ttl=60s");  // a beat every 20 s
+  auto hold = a.lock("x").acquire().value();
+  auto waiting = b.lock("x").async_acquire({}, boost::asio::use_future);
+  ASSERT_TRUE(eventually([&] { return a.inspect("x")->size() == 2; }));
+  auto const first = a.inspect("x")->at(1).fence;
+  std::string theirs;
+  for (auto const& key : keys("x"))
+    if (key.substr(key.rfind('/') + 1) != hold.sequencer().entry()) theirs = key;
+  ASSERT_TRUE(eventually([&] {  // its watch over the line may still be on its way
+    etcdctl("del " + theirs);
+    return eventually([&] { return a.inspect("x")->size() == 2 && a.inspect("x")->at(1).fence > first; }, 2s);
+  }));
+  EXPECT_EQ(waiting.wait_for(0s), std::future_status::timeout);
+  EXPECT_TRUE(hold.release());
+  EXPECT_GT(waiting.get().fence(), first);
+}
+
 TEST_F(Etcd, WithAllMembersStoppedAHoldEndsInTimeAndIsTold) {
   auto client = connect("ttl=3s&request_timeout=1s");
   auto hold = client.lock("x").acquire().value();
