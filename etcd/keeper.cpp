@@ -39,7 +39,10 @@ void Keeper::disconnected() {
   host_.cancel(std::exchange(patience_, 0));
 }
 
-void Keeper::stop() { disconnected(); }
+void Keeper::stop() {
+  stopped_ = true;
+  disconnected();
+}
 
 /// Whether it was trouble; then it is dealt with.
 bool Keeper::trouble(Failure const& why) {
@@ -60,7 +63,7 @@ void Keeper::grant() {
   request.set_ttl(asked.count());
   members_.wire()->grant(std::move(request),
                          [this, sent = host_.now()](Failure const& why, pb::LeaseGrantResponse const& response) {
-                           if (!trouble(why)) granted(sent, response);
+                           if (!stopped_ && !trouble(why)) granted(sent, response);
                          });
 }
 
@@ -105,7 +108,7 @@ void Keeper::put_guard(std::function<void(pb::ResponseHeader const&)> done) {
   request.set_lease(lease_);
   members_.wire()->put(std::move(request),
                        [this, lease = lease_, done](Failure const& why, pb::PutResponse const& response) {
-                         if (lease != lease_ || trouble(why)) return;
+                         if (stopped_ || lease != lease_ || trouble(why)) return;
                          guard_ = std::max(guard_, response.header().revision());
                          heard(response.header());
                          done(response.header());
@@ -118,7 +121,7 @@ void Keeper::read_guard(std::function<void(pb::ResponseHeader const&)> done) {
   request.set_keys_only(true);
   members_.wire()->range(std::move(request),
                          [this, lease = lease_, done](Failure const& why, pb::RangeResponse const& response) {
-                           if (lease != lease_ || trouble(why)) return;
+                           if (stopped_ || lease != lease_ || trouble(why)) return;
                            guard_seen(response.kvs_size() == 0 ? 0 : response.kvs(0).mod_revision());
                            if (lease != lease_) return;
                            done(response.header());

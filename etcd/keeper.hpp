@@ -34,7 +34,7 @@ class Keeper {
   void connected(bool bar);
   void disconnected();
   void kept(pb::LeaseKeepAliveResponse const& response);
-  void stop();
+  void stop();  ///< for good
 
   /// Renews now, to learn whether the member still answers.
   void hurry();
@@ -71,6 +71,7 @@ class Keeper {
   std::int64_t lease_ = 0;
   std::int64_t guard_ = 0;  ///< its revision
   Duration ttl_{};
+  bool stopped_ = false;   ///< answers may still come, and change nothing
   bool open_ = false;      ///< a session was reported and not yet lost
   bool renewing_ = false;  ///< a renewal has yet to be answered, or its confirmation
   unsigned doubts_ = 0;    ///< renewals in a row that were answered and prove nothing

@@ -30,7 +30,7 @@ void keep_grpc_threads() {
     pb::RangeRequest request;
     pb::RangeResponse response;
   };
-  [[maybe_unused]] static auto* const forever = [] {
+  [[maybe_unused]] static Forever* const volatile forever = [] {  // volatile: kept, so that leak checkers find it
     auto* const made = new Forever;
     made->stub->async()->Range(&made->context, &made->request, &made->response, [](grpc::Status const&) {});
     return made;

@@ -51,7 +51,7 @@ TEST_P(Conformance, TwoAcquiresThroughOneClientExcludeEachOther) {
   auto client = connect();
   auto hold = client.lock("x").acquire().value();
   EXPECT_EQ(client.lock("x").try_acquire().error(), errc::busy);
-  EXPECT_EQ(client.lock("x").acquire_for(30ms).error(), errc::timed_out);
+  EXPECT_EQ(client.lock("x").acquire_for(short_wait()).error(), errc::timed_out);
   EXPECT_TRUE(client.lock("y").try_acquire());
 }
 
@@ -120,8 +120,8 @@ TEST_P(Conformance, ATimedOutWaiterLeavesNothingBehind) {
   auto a = connect(), b = connect();
   auto hold = a.lock("x").acquire().value();
   auto const begun = std::chrono::steady_clock::now();
-  EXPECT_EQ(b.lock("x").acquire_for(50ms).error(), errc::timed_out);
-  EXPECT_GE(std::chrono::steady_clock::now() - begun, 50ms);
+  EXPECT_EQ(b.lock("x").acquire_for(short_wait()).error(), errc::timed_out);
+  EXPECT_GE(std::chrono::steady_clock::now() - begun, short_wait());
   EXPECT_TRUE(eventually([&] { return a.inspect("x")->size() == 1; }));
 }
 
