@@ -108,7 +108,10 @@ Duration Members::pause() {
 
 error_code Members::all_failures() const {
   std::string text = "tried";
-  for (auto const& [name, why] : failures_) text += (text.back() == ')' ? ", " : " ") + name + " (" + why + ")";
+  for (auto const& [name, why] : failures_) {
+    text += text.back() == ')' ? ", " : " ";
+    text.append(name).append(" (").append(why).append(")");
+  }
   return detail::fail(errc::unavailable, text);
 }
 

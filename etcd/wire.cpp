@@ -83,7 +83,7 @@ class Wire::Impl : public std::enable_shared_from_this<Impl> {
 
   template <class Request, class Response, class Start>
   StreamPtr<Request, Response> open(std::function<void(Response const&)> Events::*heard, Start start) {
-    auto const stream = std::make_shared<Stream<Request, Response>>(
+    auto stream = std::make_shared<Stream<Request, Response>>(
         [self = shared_from_this(), heard](Response response) {
           self->post([self, heard, response = std::move(response)] { (self->events.*heard)(response); });
         },

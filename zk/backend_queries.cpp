@@ -87,6 +87,7 @@ void ZkBackend::list(std::string const& line, Reply<std::vector<EntryInfo>> repl
       }
       auto const entries = parse_line(listing.names);
       std::vector<std::string> paths;
+      paths.reserve(entries.size());
       for (auto const& entry : entries) paths.push_back(path(line, entry.key));
       Round::ask(
           paths, [this](std::string const& where, ZkDone done) { session_.handle().get(where, std::move(done)); },
@@ -126,6 +127,7 @@ void ZkBackend::names(Reply<std::vector<std::string>> reply) {
       }
       std::sort(lines.begin(), lines.end());
       std::vector<std::string> paths;
+      paths.reserve(lines.size());
       for (auto const& line : lines) paths.push_back(directory(line));
       Round::ask(
           paths, [this](std::string const& where, ZkDone done) { session_.handle().exists(where, std::move(done)); },
