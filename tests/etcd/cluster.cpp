@@ -77,7 +77,8 @@ double counted(std::vector<std::string> const& words) {
   return sum;
 }
 
-int pinned() {
+std::map<int, int> connections() {
+  std::map<int, int> found;
   std::set<std::string> inodes;
   DIR* const fds = ::opendir("/proc/self/fd");
   while (auto const* const each = ::readdir(fds)) {
@@ -97,9 +98,16 @@ int pinned() {
       if (state != "01" || !inodes.contains(inode)) continue;
       auto const port = std::to_string(std::stoi(remote.substr(remote.find(':') + 1), nullptr, 16));
       for (std::size_t i = 0; i < all.size(); ++i)
-        if (all[i].ends_with(":" + port)) return static_cast<int>(i) + 1;
+        if (all[i].ends_with(":" + port))
+          found[std::stoi(local.substr(local.find(':') + 1), nullptr, 16)] = static_cast<int>(i) + 1;
     }
   }
+  return found;
+}
+
+int pinned(std::map<int, int> const& before) {
+  for (auto const& [port, member] : connections())
+    if (!before.contains(port)) return member;
   return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <holdfast/holdfast.hpp>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,11 @@ double counted(std::vector<std::string> const& words);
 /// Client addresses, "127.0.0.1:port", of members 1, 2, 3.
 std::vector<std::string> members();
 
-/// On which member's connection a client, the only one of this process, is: 1, 2 or 3; 0 if none.
-int pinned();
+/// The connections of this process to members: by their local ports, to 1, 2 or 3.
+std::map<int, int> connections();
+
+/// On which member's connection a client is, the only one that was made since; 0 if none.
+int pinned(std::map<int, int> const& before);
 
 /// A fresh root for each test, and a whole cluster before and after it.
 class Etcd : public testing::Test {
