@@ -7,7 +7,8 @@
 
 namespace holdfast::detail {
 
-/// Until when a ZooKeeper session is proven to live. Time comes from outside; nothing is sent from here.
+/// Until when a ZooKeeper session is proven to live, for one connection: what was answered on an earlier one was perhaps
+/// never passed on. Time comes from outside; nothing is sent from here.
 ///
 /// A follower notes every packet of a client, and tells the leader of it with its next ping reply, at least every
 /// `lag`, on the same ordered link on which it forwards writes. So a write that the leader accepted tells two things:
@@ -19,9 +20,6 @@ namespace holdfast::detail {
 class Proof {
  public:
   explicit Proof(Duration lag) : lag_(lag) {}
-
-  /// A new connection: what was answered on the old one was perhaps never passed on.
-  void reconnected() { evidence_.clear(); }
 
   /// Any request sent at `sent` had been answered by `answered`.
   void answered(TimePoint sent, TimePoint answered) {

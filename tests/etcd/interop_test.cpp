@@ -88,15 +88,17 @@ void contend(std::string const& kind, std::string const& lock, Client& client, i
 }
 
 bool have_peer() { return *HOLDFAST_ETCD_PEER != '\0'; }
+constexpr auto kNoPeer =
+    "built without Go or Debian's golang-etcd-server-dev: scripts/install-deps --services, configure anew";
 
 TEST_F(Etcd, GosMutexAndOursTakeTurns) {
-  if (!have_peer()) GTEST_SKIP() << "no Go, or not Debian's golang-etcd-server-dev";
+  ASSERT_TRUE(have_peer()) << kNoPeer;
   auto client = connect();
   contend("mutex", root_ + "/x", client, 150);
 }
 
 TEST_F(Etcd, TheServersLockRpcAndOursTakeTurns) {
-  if (!have_peer()) GTEST_SKIP() << "no Go, or not Debian's golang-etcd-server-dev";
+  ASSERT_TRUE(have_peer()) << kNoPeer;
   auto client = connect();
   contend("rpc", root_ + "/x", client, 150);
 }
@@ -118,7 +120,7 @@ void compare_revisions(Client& client, std::function<void(Diary const&)> const& 
 }
 
 TEST_F(Etcd, WhatGoCallsTheRevisionOfALockIsNotAFence) {
-  if (!have_peer()) GTEST_SKIP() << "no Go, or not Debian's golang-etcd-server-dev";
+  ASSERT_TRUE(have_peer()) << kNoPeer;
   auto client = connect();
   compare_revisions(client, [&](Diary const& diary) {
     output_of(std::string(HOLDFAST_ETCD_PEER) + " mutex " + order("address all") + " " + root_ + "/x 1 " +

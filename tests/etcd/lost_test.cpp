@@ -88,16 +88,6 @@ TEST_F(EtcdLost, AJoinDeliveredLateIsRefused) {
   EXPECT_TRUE(other_.lock("x").try_acquire());
 }
 
-TEST_F(EtcdLost, AJoinDeliveredLateIntoALineIsRefused) {
-  proxy_.strike_at(join_, Proxy::When::late);
-  auto const hold = client_.lock("x").acquire_for(20s);
-  ASSERT_TRUE(hold) << hold.error().message();
-  deliver();
-  EXPECT_EQ(in_line(), 1u);
-  EXPECT_EQ(other_.inspect("x")->front().fence, hold->fence());
-  EXPECT_TRUE(hold->valid());
-}
-
 TEST_F(EtcdLost, ALeaveThatDidNotGetThroughIsSentAgain) {
   auto hold = client_.lock("x").acquire().value();
   proxy_.strike_at(leave_, Proxy::When::before);

@@ -165,8 +165,7 @@ TEST(Proof, WritesAThirdOfTheTimeoutApartProveEachOther) {
   proof.answered(at(333), at(340));
   EXPECT_EQ(proof.confirmed(at(500)), at(0)) << "too close to the one before";
   EXPECT_EQ(proof.confirmed(at(666)), at(333));
-  proof.reconnected();
-  EXPECT_EQ(proof.confirmed(at(999)), std::nullopt);
+  EXPECT_EQ(Proof(250ms).confirmed(at(999)), std::nullopt) << "without evidence";
 }
 
 TEST(Proof, ABurstDoesNotPushOutWhatIsOldEnough) {
