@@ -7,8 +7,8 @@
 
 namespace holdfast::detail {
 
-/// Until when a ZooKeeper session is proven to live, for one connection: what was answered on an earlier one was perhaps
-/// never passed on. Time comes from outside; nothing is sent from here.
+/// Until when a ZooKeeper session is proven to live, for one connection: what was answered on an earlier one was
+/// perhaps never passed on. Time comes from outside; nothing is sent from here.
 ///
 /// A follower notes every packet of a client, and tells the leader of it with its next ping reply, at least every
 /// `lag`, on the same ordered link on which it forwards writes. So a write that the leader accepted tells two things:
