@@ -20,10 +20,11 @@ Result<std::vector<Value>> numbers(Fence fence) {
 }
 
 /// The mark that was read, if its row is there.
-Result<std::optional<Fence>> mark_in(Result<Rows> const& rows) {
-  if (!rows) return rows.error();
-  if (rows->empty()) return std::optional<Fence>();
-  auto const text = rows->at(0).at(0).value_or("null") + "." + rows->at(0).at(1).value_or("null");
+Result<std::optional<Fence>> mark_in(Result<Answer> const& answer) {
+  if (!answer) return answer.error();
+  if (answer->rows.empty()) return std::optional<Fence>();
+  auto const& row = answer->rows.front();
+  auto const text = row.at(0).value_or("null") + "." + row.at(1).value_or("null");
   auto const mark = Fence::parse(text);
   return mark ? Result<std::optional<Fence>>(*mark) : describe(errc::corrupt, "the stored fence " + text + " is none");
 }
@@ -63,14 +64,14 @@ Result<Target> target(Database& database, Table const& table, std::string_view k
 /// `parameters` go into both halves; `erased` is what a new row has, and `set` what else an existing one gets.
 Result<void> put(Database& database, Target const& to, std::string const& columns, std::string const& parameters,
                  std::string const& erased, std::string const& set, Fence fence) {
-  auto const written = database.run(
-      "insert into " + to.table + " as t (" + to.key_column + ", fence_epoch, fence_token, fence_erased" + columns +
-          ") values ($1, $2, $3, " + erased + parameters + ") on conflict (" + to.key_column +
-          ") do update set fence_epoch = excluded.fence_epoch, fence_token = excluded.fence_token" + set +
-          " where (t.fence_epoch, t.fence_token) <= (excluded.fence_epoch, excluded.fence_token) returning 1",
-      to.values);
+  auto const written =
+      database.run("insert into " + to.table + " as t (" + to.key_column + ", fence_epoch, fence_token, fence_erased" +
+                       columns + ") values ($1, $2, $3, " + erased + parameters + ") on conflict (" + to.key_column +
+                       ") do update set fence_epoch = excluded.fence_epoch, fence_token = excluded.fence_token" + set +
+                       " where (t.fence_epoch, t.fence_token) <= (excluded.fence_epoch, excluded.fence_token)",
+                   to.values);
   if (!written) return written.error();
-  if (!written->empty()) return {};
+  if (written->changed) return {};
   auto const mark = to.mark(database);
   return mark ? refusal(database, to.resource, fence, *mark) : mark.error();
 }
@@ -91,7 +92,7 @@ Result<void> raise(Database& database, std::string_view resource, Fence fence) {
       "returning 1",
       *values);
   if (!raised) return raised.error();
-  if (!raised->empty()) return {};
+  if (raised->changed) return {};
   auto const mark = mark_of(database, resource);
   return mark ? refusal(database, resource, fence, *mark) : mark.error();
 }
@@ -136,10 +137,10 @@ Result<bool> update(Database& database, Table const& table, std::string_view key
   }
   auto const written = database.run("update " + to->table + " as t set " + set + " where " + to->key_column +
                                         " = $1 and not fence_erased and (t.fence_epoch, t.fence_token) <= (cast($2 as "
-                                        "bigint), cast($3 as bigint)) returning 1",
+                                        "bigint), cast($3 as bigint))",
                                     to->values);
   if (!written) return {in_place_error, written.error()};
-  if (!written->empty()) return true;
+  if (written->changed) return true;
   auto const mark = to->mark(database);
   if (!mark) return {in_place_error, mark.error()};
   if (!*mark || **mark <= fence) return false;

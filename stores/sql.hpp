@@ -17,13 +17,18 @@ using Row = std::vector<Value>;
 using Rows = std::vector<Row>;
 using Columns = std::vector<std::pair<std::string, Value>>;
 
+struct Answer {
+  Rows rows;             ///< of a select
+  bool changed = false;  ///< whether a write changed any row
+};
+
 /// One connection of the user's, as the statements here see it.
 class Database {
  public:
   virtual ~Database() = default;
 
   /// Runs one statement; `values` are its $1, $2, and so on.
-  virtual Result<Rows> run(std::string const& sql, std::vector<Value> const& values) = 0;
+  virtual Result<Answer> run(std::string const& sql, std::vector<Value> const& values) = 0;
 
   /// An identifier as it is written in a statement.
   virtual Result<std::string> quoted(std::string_view identifier) = 0;

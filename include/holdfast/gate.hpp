@@ -28,7 +28,7 @@ namespace holdfast {
 ///
 /// Errors, of all three: stale_fence if the resource has seen a higher fence, naming both; equal passes, since one
 /// holder writes many times. A gate over a store has that store's errors as well.
-class FenceGate {
+class HOLDFAST_API FenceGate {
  public:
   virtual ~FenceGate() = default;
 

@@ -10,7 +10,7 @@
 struct sqlite3;
 
 /// Fences that SQLite enforces, for programs that share one file on one host. A component of its own:
-/// find_package(holdfast COMPONENTS sqlite), link holdfast::sqlite; it needs SQLite 3.35 or later.
+/// find_package(holdfast COMPONENTS sqlite), link holdfast::sqlite; it needs SQLite 3.26 or later.
 ///
 /// The same calls as in postgres.hpp, on the user's own connection. What differs:
 ///

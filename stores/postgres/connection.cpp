@@ -31,18 +31,21 @@ int as_number(std::string_view state) {
   return number;
 }
 
-stores::Rows rows_of(PGresult const* answer) {
-  stores::Rows rows(static_cast<std::size_t>(PQntuples(answer)));
-  for (int row = 0; row < PQntuples(answer); ++row)
-    for (int column = 0; column < PQnfields(answer); ++column)
-      rows[static_cast<std::size_t>(row)].push_back(PQgetisnull(answer, row, column) ? stores::Value()
-                                                                                     : PQgetvalue(answer, row, column));
-  return rows;
+stores::Answer answer_of(PGresult* result) {
+  stores::Answer answer;
+  for (int row = 0; row < PQntuples(result); ++row) {
+    auto& values = answer.rows.emplace_back();
+    for (int column = 0; column < PQnfields(result); ++column)
+      values.push_back(PQgetisnull(result, row, column) ? stores::Value() : PQgetvalue(result, row, column));
+  }
+  std::string_view const count = PQcmdTuples(result);
+  answer.changed = !count.empty() && count != "0";
+  return answer;
 }
 
 }  // namespace
 
-Result<stores::Rows> Connection::run(std::string const& sql, std::vector<stores::Value> const& values) {
+Result<stores::Answer> Connection::run(std::string const& sql, std::vector<stores::Value> const& values) {
   if (connection_ == nullptr) return describe(errc::invalid_argument, "PostgreSQL: there is no connection");
   std::vector<char const*> texts;
   for (auto const& value : values) {
@@ -57,7 +60,7 @@ Result<stores::Rows> Connection::run(std::string const& sql, std::vector<stores:
                                    nullptr, nullptr, 0),
                       PQclear);
   auto const status = PQresultStatus(answer.get());
-  if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) return rows_of(answer.get());
+  if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) return answer_of(answer.get());
   if (char const* const state = PQresultErrorField(answer.get(), PG_DIAG_SQLSTATE))
     return describe(condition(state),
                     "PostgreSQL, SQLSTATE " + std::string(state) + ": " +

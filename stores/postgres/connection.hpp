@@ -11,7 +11,7 @@ class Connection final : public stores::Database {
  public:
   explicit Connection(pg_conn* connection) noexcept : connection_(connection) {}
 
-  Result<stores::Rows> run(std::string const& sql, std::vector<stores::Value> const& values) override;
+  Result<stores::Answer> run(std::string const& sql, std::vector<stores::Value> const& values) override;
   Result<std::string> quoted(std::string_view identifier) override;
   void spoil() override;
 

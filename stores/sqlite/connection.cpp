@@ -42,7 +42,7 @@ stores::Row row_of(sqlite3_stmt* statement) {
 
 }  // namespace
 
-Result<stores::Rows> Connection::run(std::string const& sql, std::vector<stores::Value> const& values) {
+Result<stores::Answer> Connection::run(std::string const& sql, std::vector<stores::Value> const& values) {
   if (connection_ == nullptr) return describe(errc::invalid_argument, "SQLite: there is no connection");
   sqlite3_stmt* prepared = nullptr;
   if (sqlite3_prepare_v2(connection_, sql.c_str(), -1, &prepared, nullptr) != SQLITE_OK) return failure(connection_);
@@ -55,11 +55,12 @@ Result<stores::Rows> Connection::run(std::string const& sql, std::vector<stores:
         SQLITE_OK)
       return failure(connection_);
   }
-  stores::Rows rows;
+  stores::Answer answer;
   int status = 0;
-  while ((status = sqlite3_step(prepared)) == SQLITE_ROW) rows.push_back(row_of(prepared));
-  if (status == SQLITE_DONE) return rows;
-  return failure(connection_);
+  while ((status = sqlite3_step(prepared)) == SQLITE_ROW) answer.rows.push_back(row_of(prepared));
+  if (status != SQLITE_DONE) return failure(connection_);
+  answer.changed = sqlite3_changes(connection_) > 0;
+  return answer;
 }
 
 Result<std::string> Connection::quoted(std::string_view identifier) {

@@ -6,12 +6,12 @@ namespace holdfast::sqlite {
 
 namespace {
 
-Result<void> done(Result<stores::Rows> const& result) { return result ? Result<void>() : result.error(); }
+Result<void> done(Result<stores::Answer> const& result) { return result ? Result<void>() : result.error(); }
 
 /// One that cannot be looked for is not there: adding it says why.
 bool has_column(Connection& connection, std::string const& table, std::string const& column) {
   auto const found = connection.run("select 1 from pragma_table_info($1) where name = $2", {table, column});
-  return found && !found->empty();
+  return found && !found->rows.empty();
 }
 
 }  // namespace
