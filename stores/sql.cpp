@@ -88,8 +88,7 @@ Result<void> raise(Database& database, std::string_view resource, Fence fence) {
   values->insert(values->begin(), std::string(resource));
   auto const raised = database.run(
       "insert into holdfast_fences as f (resource, epoch, token) values ($1, $2, $3) on conflict (resource) do update "
-      "set epoch = excluded.epoch, token = excluded.token where (f.epoch, f.token) <= (excluded.epoch, excluded.token) "
-      "returning 1",
+      "set epoch = excluded.epoch, token = excluded.token where (f.epoch, f.token) <= (excluded.epoch, excluded.token)",
       *values);
   if (!raised) return raised.error();
   if (raised->changed) return {};
