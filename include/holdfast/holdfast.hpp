@@ -7,6 +7,7 @@
 #include <holdfast/config.hpp>
 #include <holdfast/error.hpp>
 #include <holdfast/fence.hpp>
+#include <holdfast/gate.hpp>
 #include <holdfast/hold.hpp>
 #include <holdfast/lock.hpp>
 #include <holdfast/once.hpp>
