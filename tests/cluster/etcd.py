@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import urllib.request
 
 
@@ -28,12 +29,21 @@ class Service:
         status = await ask(member, "v3/maintenance/status", b"{}")
         return bool(status) and status.get("leader") == status["header"]["member_id"]
 
+    async def figures(self, member):
+        metrics = dict(re.findall(r"^etcd_debugging_mvcc_(watcher|keys)_total (\d+)$",
+                                  (await fetch(member, "metrics")).decode(), re.MULTILINE))
+        return {"watches": int(metrics["watcher"]), "entries": int(metrics["keys"])}
+
 
 async def ask(member, path, body=None):
-    def get():
-        with urllib.request.urlopen(f"http://{member.address}/{path}", body, timeout=1) as answer:
-            return json.load(answer)
     try:
-        return await asyncio.to_thread(get)
+        return json.loads(await fetch(member, path, body))
     except (OSError, ValueError):
         return {}
+
+
+async def fetch(member, path, body=None):
+    def get():
+        with urllib.request.urlopen(f"http://{member.address}/{path}", body, timeout=1) as answer:
+            return answer.read()
+    return await asyncio.to_thread(get)

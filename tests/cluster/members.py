@@ -13,6 +13,7 @@ and a service (zk.py, etcd.py) one with
     name                     the scheme of its URLs
     async ready(member)      whether a member takes part and serves clients
     async leads(member)      whether it is the leader
+    async figures(member)    how many watches and entries of clients it has: {"watches": n, "entries": n}
 and what the drivers need to run it.
 """
 

@@ -45,6 +45,10 @@ class Service:
     async def leads(self, member):
         return "Mode: leader" in await four_letters(member, "srvr")
 
+    async def figures(self, member):
+        told = dict(line.split("\t") for line in (await four_letters(member, "mntr")).splitlines())
+        return {"watches": int(told["zk_watch_count"]), "entries": int(told["zk_ephemerals_count"])}
+
 
 async def four_letters(member, word):
     try:

@@ -9,6 +9,7 @@ A history is JSON, one object per line, with `at` in nanoseconds of CLOCK_BOOTTI
 and who runs them (run) writes
     fault                                 `name` of what was done
     killed                                a worker
+    stopped                               a worker was not running, from `since` on
     healed                                from here on nothing is broken any more
     remaining                             `names` of the locks that are still there at the end
 """
@@ -22,11 +23,21 @@ TOLD_WITHIN = 100 * MS
 
 
 class Hold:
-    """One grant: valid from the end of the first look that said so to the beginning of the last one."""
+    """One grant: valid from the end of the first look that said so to the beginning of the last one. If its worker was
+    stopped right after a look, nothing can have made it invalid since but its deadline: it is valid until then, or
+    until the worker ran again."""
 
     def __init__(self, worker, lock, fence):
         self.worker, self.lock, self.fence = worker, lock, fence
-        self.granted = self.first = self.last = self.invalid = self.lost = self.released = None
+        self.granted = self.first = self.last = self.until = self.invalid = self.lost = self.released = None
+
+    def stopped(self, to):
+        if self.last and not (self.invalid or self.lost or self.released):
+            self.last = max(self.last, min(self.until, to))
+
+    def over(self, at):
+        if self.last:
+            self.last = min(self.last, at)
 
     def __str__(self):
         return f"{self.worker} (fence {self.fence})"
@@ -36,9 +47,11 @@ class History:
     def __init__(self, lines):
         self.events = sorted((json.loads(line) for line in lines), key=lambda event: event["at"])
         self.holds = {}  # (lock, fence): Hold
+        self.latest = {}  # worker: Hold
         self.wants = []  # [worker, lock, from, to or None]
         self.writes = []
         self.absent = collections.defaultdict(list)  # worker: [(from, to)] in which it did not run
+        self.killed = {}  # worker: when
         self.faults = []
         self.healed = self.remaining = None
         self.twice = []
@@ -60,21 +73,29 @@ class History:
                 if hold:
                     self.twice.append((hold, worker))
                 hold = self.holds[lock, event["fence"]] = Hold(worker, lock, event["fence"])
+                self.latest[worker] = hold
                 hold.granted = at
             case "valid":
                 hold.first = hold.first or at
                 hold.last = max(hold.last or 0, event["before"])
+                hold.until = event["until"]
             case "invalid":
                 hold.invalid = hold.invalid or at
+                hold.over(event["before"])
             case "lost":
                 hold.lost = hold.lost or at
             case "released":
                 hold.released = event["begun"]
+                hold.over(hold.released)
             case "wrote":
                 self.writes.append(event)
             case "stalled":
                 self.absent[worker].append((event["since"], at))
+            case "stopped":
+                if worker in self.latest:
+                    self.latest[worker].stopped(at)
             case "killed":
+                self.killed[worker] = at
                 for key in [key for key in waiting if key[0] == worker]:
                     del waiting[key]
             case "fault":
@@ -138,10 +159,13 @@ def late_news(history):
     for hold in history.holds.values():
         if not hold.invalid:
             continue
-        if not hold.lost:
-            yield f"{hold.lock}: {hold} was never told of its loss"
-        elif hold.lost > hold.invalid and history.awake(hold.worker, hold.invalid, hold.lost) > TOLD_WITHIN:
+        until = hold.lost or history.killed.get(hold.worker) or history.events[-1]["at"]
+        if history.awake(hold.worker, hold.invalid, until) <= TOLD_WITHIN:
+            continue
+        if hold.lost:
             yield f"{hold.lock}: {hold} was told {(hold.lost - hold.invalid) / MS:.0f} ms after valid() turned false"
+        else:
+            yield f"{hold.lock}: {hold} was never told of its loss"
 
 
 def forgotten(history, bound):

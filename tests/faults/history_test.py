@@ -50,6 +50,20 @@ class Notices(unittest.TestCase):
         story = Story().hold("w1", 1, 10, 100).hold("w2", 2, 20, 30).hold("w3", 3, 40, 50).healed()
         self.assertEqual(story.found(), ["exclusion", "exclusion"])
 
+    def test_one_that_is_stopped_while_it_is_valid(self):
+        story = Story().hold("w1", 1, 10, 20).hold("w2", 2, 900, 910)  # the first one would say so until 1020
+        story.add(2000, "stopped", "w1", since=30 * MS).healed()
+        self.assertEqual(story.found(), ["exclusion"])
+
+    def test_but_not_after_its_deadline(self):
+        story = Story().hold("w1", 1, 10, 20).hold("w2", 2, 1021, 1030).add(2000, "stopped", "w1", since=30 * MS).healed()
+        self.assertEqual(story.found(), [])
+
+    def test_nor_after_it_was_released(self):
+        story = Story().hold("w1", 1, 10, 20).hold("w2", 2, 900, 910).add(2000, "stopped", "w1", since=30 * MS)
+        story.add(2001, "released", "w1", fence=1, begun=29 * MS, outcome="ok")
+        self.assertEqual(story.healed().found(), [])
+
     def test_but_not_on_different_locks(self):
         self.assertEqual(Story().hold("w1", 1, 10, 20).hold("w2", 2, 15, 30, lock="y").healed().found(), [])
 
@@ -74,6 +88,11 @@ class Notices(unittest.TestCase):
     def test_but_not_if_the_process_did_not_run(self):
         story = Story().hold("w1", 1, 10, 20).add(30, "invalid", "w1", fence=1, before=30 * MS, until=0)
         story.add(140, "stalled", "w1", since=50 * MS).add(141, "lost", "w1", fence=1).healed()
+        self.assertEqual(story.found(), [])
+
+    def test_nor_if_it_was_killed_before_it_could_be_told(self):
+        story = Story().hold("w1", 1, 10, 20).add(30, "invalid", "w1", fence=1, before=30 * MS, until=0)
+        story.add(60, "killed", "w1").healed()
         self.assertEqual(story.found(), [])
 
     def test_a_waiter_forgotten_after_healing(self):
