@@ -29,6 +29,14 @@ class Service:
         status = await ask(member, "v3/maintenance/status", b"{}")
         return bool(status) and status.get("leader") == status["header"]["member_id"]
 
+    async def version(self, member):
+        return (await ask(member, "version")).get("etcdserver", "")
+
+    async def survives_long_pauses(self, member):
+        """Before 3.4.31 and 3.5.13 a leader that wakes up revokes leases that were renewed at its successor."""
+        version = tuple(int(part) for part in (await self.version(member)).split("-")[0].split("."))
+        return version >= (3, 5, 13) or (3, 4, 31) <= version < (3, 5)
+
     async def figures(self, member):
         metrics = dict(re.findall(r"^etcd_debugging_mvcc_(watcher|keys)_total (\d+)$",
                                   (await fetch(member, "metrics")).decode(), re.MULTILINE))

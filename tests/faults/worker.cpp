@@ -98,7 +98,9 @@ class Worker {
 
   void turn(std::string const& name, std::stop_token const& stop) {
     history_.add("wants", name);
-    auto hold = client_.lock(name).acquire({.timeout = 120s, .stop = stop, .label = {}});
+    bool const patient = random_() % 4 != 0;  // the others give up, and must leave nothing behind either
+    auto const timeout = patient ? 120s : std::chrono::milliseconds(random_() % 1000);
+    auto hold = client_.lock(name).acquire({.timeout = timeout, .stop = stop, .label = {}});
     if (!hold) return history_.add("failed", name, field("error", hold.error().message()));
     auto const fence = hold->fence().token();
     history_.add("granted", name, field("fence", fence));
