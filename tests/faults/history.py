@@ -176,6 +176,12 @@ def forgotten(history, bound):
             yield f"{lock}: {worker} waited {((to or history.events[-1]['at']) - begin) / MS:.0f} ms after healing"
 
 
+def longest_wait(history):
+    """After healing, of those who were granted or still wait."""
+    return max((to or history.events[-1]["at"]) - max(since, history.healed)
+               for _, _, since, to in history.wants if to is None or to > history.healed)
+
+
 def left_over(history):
     """At the end nothing is left."""
     if history.remaining is None:
