@@ -94,8 +94,8 @@ public class CuratorWorker {
         break;
       }
       add("valid", lock, at);
-      write(lock, grant);
       Thread.sleep(1 + random.nextInt(20));
+      write(lock, grant);
     } while (now() < end);
     long begun = now();
     String outcome = "ok";

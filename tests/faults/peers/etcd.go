@@ -79,11 +79,11 @@ func (w *worker) work(session *concurrency.Session, lock string, grant int64) {
 		default:
 			w.add("valid", lock, fields{"fence": grant, "before": before, "until": before})
 		}
+		time.Sleep(time.Duration(1+rand.Intn(20)) * time.Millisecond)
 		w.write(lock, grant)
 		if time.Now().After(end) {
 			return
 		}
-		time.Sleep(time.Duration(1+rand.Intn(20)) * time.Millisecond)
 	}
 }
 
