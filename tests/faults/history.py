@@ -7,7 +7,8 @@ A history is JSON, one object per line, with `at` in nanoseconds of CLOCK_BOOTTI
     wrote LOCK                            a write to the store and whether it was accepted
     stalled                               the process did not run, from `since` on
 and who runs them (run) writes
-    fault                                 `name` of what was done
+    fault                                 what was done: `name` in words; `verb`, `targets`, `length` in seconds or null, and
+                                          the `track` that it belongs to (schedule.py)
     killed                                a worker
     stopped                               a worker was not running, from `since` on
     healed                                from here on nothing is broken any more
@@ -29,7 +30,7 @@ class Hold:
 
     def __init__(self, worker, lock, fence):
         self.worker, self.lock, self.fence = worker, lock, fence
-        self.granted = self.first = self.last = self.until = self.invalid = self.lost = self.released = None
+        self.granted = self.first = self.last = self.looked = self.until = self.invalid = self.lost = self.released = None
 
     def stopped(self, to):
         if self.last and not (self.invalid or self.lost or self.released):
@@ -50,6 +51,7 @@ class History:
         self.latest = {}  # worker: Hold
         self.wants = []  # [worker, lock, from, to or None]
         self.writes = []
+        self.highest = collections.Counter()  # lock: the highest fence that was written with
         self.absent = collections.defaultdict(list)  # worker: [(from, to)] in which it did not run
         self.killed = {}  # worker: when
         self.faults = []
@@ -77,7 +79,7 @@ class History:
                 hold.granted = at
             case "valid":
                 hold.first = hold.first or at
-                hold.last = max(hold.last or 0, event["before"])
+                hold.last = hold.looked = max(hold.last or 0, event["before"])
                 hold.until = event["until"]
             case "invalid":
                 hold.invalid = hold.invalid or at
@@ -88,7 +90,9 @@ class History:
                 hold.released = event["begun"]
                 hold.over(hold.released)
             case "wrote":
-                self.writes.append(event)
+                stale = event["fence"] < self.highest[lock]  # the store's journal is more exact: see stale_writes()
+                self.highest[lock] = max(self.highest[lock], event["fence"])
+                self.writes.append(event | {"stale": stale})
             case "stalled":
                 self.absent[worker].append((event["since"], at))
             case "stopped":
@@ -99,7 +103,7 @@ class History:
                 for key in [key for key in waiting if key[0] == worker]:
                     del waiting[key]
             case "fault":
-                self.faults.append((at, event["name"]))
+                self.faults.append(event)
             case "healed":
                 self.healed = at
             case "remaining":

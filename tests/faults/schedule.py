@@ -7,12 +7,13 @@ import signal
 
 
 class Schedule:
-    def __init__(self, run, seed, ttl):
+    def __init__(self, run, seed, ttl, gap):
         self.run = run
         self.cluster = run.cluster
         self.gates = run.gates
         self.seed = seed
         self.ttl = ttl
+        self.gap = gap
         self.tracks = {"members": self.member_faults, "workers": self.worker_faults, "links": self.link_faults}
 
     async def go(self, names, seconds):
@@ -31,7 +32,7 @@ class Schedule:
 
     async def member_faults(self, chance):
         while True:
-            await asyncio.sleep(chance.uniform(1, 4))
+            await asyncio.sleep(chance.uniform(self.gap / 4, self.gap))
             verb, undo = chance.choice([("kill", "start"), ("pause", "resume"), ("cut", "heal")])
             length = chance.uniform(0.5, 3 * self.ttl)
             all_of_them = list(self.cluster.members)
@@ -44,26 +45,25 @@ class Schedule:
                     chosen = chance.sample(all_of_them, 2)
             if verb == "pause" and not self.run.long_pauses:
                 length = min(length, self.ttl / 2)
-            self.run.fault(f"{verb} member {' and '.join(map(str, chosen))} for {length:.1f} s")
+            self.run.fault("members", verb, chosen, length)
             for number in chosen:
                 await getattr(self.cluster.members[number], verb)()
             await asyncio.sleep(length)
             for number in chosen:
                 await getattr(self.cluster.members[number], undo)()
             await self.cluster.ready()
-            self.run.fault("all members serve")
 
     async def worker_faults(self, chance):
         while True:
-            await asyncio.sleep(chance.uniform(1, 4))
+            await asyncio.sleep(chance.uniform(self.gap / 4, self.gap))
             name = chance.choice(list(self.run.workers))
             if chance.random() < 0.4 and name not in self.run.spared:
-                self.run.fault(f"kill {name}")
+                self.run.fault("workers", "kill", [name])
                 self.run.kill_worker(name)
                 self.run.start_worker()
                 continue
             length = chance.uniform(0.2, 2 * self.ttl)
-            self.run.fault(f"stop {name} for {length:.1f} s")
+            self.run.fault("workers", "stop", [name], length)
             self.run.signal_worker(name, signal.SIGSTOP)
             try:
                 await asyncio.sleep(length)
@@ -72,22 +72,22 @@ class Schedule:
 
     async def link_faults(self, chance):
         while True:
-            await asyncio.sleep(chance.uniform(1, 4))
+            await asyncio.sleep(chance.uniform(self.gap / 4, self.gap))
             number = chance.choice(list(self.cluster.members))
             match chance.choice(["break", "delay", "hold"]):
                 case "break":
-                    self.run.fault(f"break all connections to member {number}")
+                    self.run.fault("links", "break", [number])
                     self.gates.break_all(number)
                 case "delay":
                     delay = chance.uniform(0.02, 0.3)
                     length = chance.uniform(1, 2 * self.ttl)
-                    self.run.fault(f"delay member {number} by {delay:.2f} s for {length:.1f} s")
+                    self.run.fault("links", "delay", [number], length)
                     self.gates.delay[number] = delay
                     await asyncio.sleep(length)
                     self.gates.delay[number] = 0
                 case "hold":
                     length = chance.uniform(0.5, 2 * self.ttl)
-                    self.run.fault(f"hold member {number} for {length:.1f} s")
+                    self.run.fault("links", "hold", [number], length)
                     self.gates.hold(number)
                     await asyncio.sleep(length)
                     self.gates.let_go(number)
