@@ -20,7 +20,9 @@ import json
 import os
 
 MS = 1_000_000
+TTL = 3  # seconds, of every fault run
 TOLD_WITHIN = 100 * MS
+GRANTED_WITHIN = (2 * TTL + 5) * 1000 * MS  # of healing
 
 
 class Hold:
@@ -194,7 +196,7 @@ def left_over(history):
         yield f"entries of {name} were left behind"
 
 
-def check(history, journals, bound):
+def check(history, journals, bound=GRANTED_WITHIN):
     """Every violation, as (rule, sentence)."""
     rules = {"exclusion": overlaps(history), "fences": fences(history), "stale writes": stale_writes(history, journals),
              "late news": late_news(history), "forgotten": forgotten(history, bound), "left over": left_over(history)}

@@ -7,6 +7,7 @@ import unittest
 sys.dont_write_bytecode = True
 
 import history  # noqa: E402
+from leaks import Leaks  # noqa: E402
 
 MS = 1_000_000
 
@@ -109,6 +110,28 @@ class Notices(unittest.TestCase):
         story = Story().add(10, "healed").add(11, "remaining", names=["x"])
         self.assertEqual(story.found(), ["left over"])
         self.assertEqual(Story().add(10, "healed").found(), ["left over"])
+
+
+class NoticesLeaks(unittest.TestCase):
+    def found(self, worker_after=None, server_left=None):
+        leaks = Leaks(None)
+        few = {"memory_kb": 10_000, "threads": 7, "descriptors": 11}
+        leaks.workers["w1"] = {"before": few, "after": few | (worker_after or {})}
+        none = {"watches": 0, "entries": 0}
+        leaks.servers[1] = {"empty": none, "busy": {"watches": 9, "entries": 9}, "left": none | (server_left or {})}
+        return len(list(leaks.found()))
+
+    def test_nothing_where_all_is_given_back(self):
+        self.assertEqual(self.found(), 0)
+
+    def test_in_workers(self):
+        self.assertEqual(self.found(worker_after={"memory_kb": 30_000}), 1)
+        self.assertEqual(self.found(worker_after={"threads": 10}), 1)
+        self.assertEqual(self.found(worker_after={"descriptors": 16}), 1)
+
+    def test_at_servers(self):
+        self.assertEqual(self.found(server_left={"watches": 1}), 1)
+        self.assertEqual(self.found(server_left={"entries": 1}), 1)
 
 
 if __name__ == "__main__":
