@@ -17,7 +17,7 @@ constexpr std::size_t kTextLimit = 1000;  // bytes of one text
 // Texts of one condition: a gate that refuses much takes no other error's words away.
 constexpr std::size_t kTableLimit = 1000;
 constexpr int kFirst = static_cast<int>(errc::busy);
-constexpr int kLast = static_cast<int>(errc::corrupt);
+constexpr int kLast = static_cast<int>(errc::conflict);
 
 char const* words(int condition) noexcept {
   switch (static_cast<errc>(condition)) {
@@ -34,6 +34,7 @@ char const* words(int condition) noexcept {
     case errc::would_deadlock: return "would deadlock";
     case errc::closed: return "the client is closed";
     case errc::corrupt: return "stored state is corrupt";
+    case errc::conflict: return "a condition was not met";
   }
   return "unknown error";
 }

@@ -54,7 +54,7 @@ void Members::connect() {
   if (!credentials) return give_up(credentials.error().message(), false, {});
   Wire::Events streams = events_.streams;
   streams.broken = [this](Failure const& why) { fail(why); };
-  wire_ = std::make_unique<Wire>(host_, member(), *credentials, std::move(streams));
+  wire_ = std::make_unique<Wire>(host_, member(), *credentials, patience(config_), std::move(streams));
   if (!config_.user.empty()) return login();
   logged_in_ = true;
   events_.connected(*wire_);

@@ -12,8 +12,11 @@
 namespace holdfast::detail::etcd {
 namespace {
 
-grpc::ChannelArguments channel_arguments() {
+grpc::ChannelArguments channel_arguments(Duration patience) {
+  auto const attempt = static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(patience).count());
   grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, attempt);  // despite their names, both bound an attempt
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, attempt);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of our own, with no memory of earlier ones
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);             // we alone decide what is sent again
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -45,11 +48,14 @@ Failure to_failure(grpc::Status const& status) { return {status.error_code(), st
 class Wire::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(Host& host, std::string const& member, std::shared_ptr<grpc::ChannelCredentials> const& credentials,
-       Events heard)
-      : Impl(host, grpc::CreateCustomChannel(member, credentials, channel_arguments()), std::move(heard)) {}
+       Duration patience, Events heard)
+      : Impl(host, grpc::CreateCustomChannel(member, credentials, channel_arguments(patience)), patience,
+             std::move(heard)) {}
 
-  Impl(Host& host, std::shared_ptr<grpc::Channel> const& channel, Events heard)
+  Impl(Host& host, std::shared_ptr<grpc::Channel> way, Duration patience, Events heard)
       : events(std::move(heard)),
+        channel(std::move(way)),
+        attempt(patience),
         kv(pb::KV::NewStub(channel)),
         lease(pb::Lease::NewStub(channel)),
         watcher(pb::Watch::NewStub(channel)),
@@ -96,8 +102,11 @@ class Wire::Impl : public std::enable_shared_from_this<Impl> {
     return stream;
   }
 
-  /// From now on nothing is heard any more, and everything under way is called off.
+  /// From now on nothing is heard any more, and everything under way is called off. gRPC (1.51) never closes a
+  /// connection that comes about after its channel went: the channel stays until the attempt is over.
   void shut() {
+    if (channel->GetState(false) == GRPC_CHANNEL_CONNECTING)
+      host_->at(host_->now() + 2 * attempt, [channel = channel] {});
     {
       std::lock_guard const guard(mutex_);
       host_ = nullptr;
@@ -109,6 +118,8 @@ class Wire::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   Events const events;
+  std::shared_ptr<grpc::Channel> const channel;
+  Duration const attempt;  ///< how long gRPC tries to connect, about
   std::unique_ptr<pb::KV::Stub> const kv;
   std::unique_ptr<pb::Lease::Stub> const lease;
   std::unique_ptr<pb::Watch::Stub> const watcher;
@@ -144,8 +155,8 @@ class Wire::Impl : public std::enable_shared_from_this<Impl> {
 };
 
 Wire::Wire(Host& host, std::string const& member, std::shared_ptr<grpc::ChannelCredentials> const& credentials,
-           Events events)
-    : impl_((keep_grpc_threads(), std::make_shared<Impl>(host, member, credentials, std::move(events)))) {}
+           Duration patience, Events events)
+    : impl_((keep_grpc_threads(), std::make_shared<Impl>(host, member, credentials, patience, std::move(events)))) {}
 
 Wire::~Wire() { impl_->shut(); }
 

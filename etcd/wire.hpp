@@ -35,9 +35,9 @@ class Wire {
     std::function<void(Failure const&)> broken;  ///< a stream ended; this wire is of no use any more
   };
 
-  /// `member`: host and port.
+  /// `member`: host and port. `patience`: how long connecting may take.
   Wire(Host& host, std::string const& member, std::shared_ptr<grpc::ChannelCredentials> const& credentials,
-       Events events);
+       Duration patience, Events events);
   Wire(Wire const&) = delete;
   ~Wire();
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import urllib.request
 
 
@@ -28,12 +29,29 @@ class Service:
         status = await ask(member, "v3/maintenance/status", b"{}")
         return bool(status) and status.get("leader") == status["header"]["member_id"]
 
+    async def version(self, member):
+        return (await ask(member, "version")).get("etcdserver", "")
+
+    async def survives_long_pauses(self, member):
+        """Before 3.4.31 and 3.5.13 a leader that wakes up revokes leases that were renewed at its successor."""
+        version = tuple(int(part) for part in (await self.version(member)).split("-")[0].split("."))
+        return version >= (3, 5, 13) or (3, 4, 31) <= version < (3, 5)
+
+    async def figures(self, member):
+        metrics = dict(re.findall(r"^etcd_debugging_mvcc_(watcher|keys)_total (\d+)$",
+                                  (await fetch(member, "metrics")).decode(), re.MULTILINE))
+        return {"watches": int(metrics["watcher"]), "entries": int(metrics["keys"])}
+
 
 async def ask(member, path, body=None):
-    def get():
-        with urllib.request.urlopen(f"http://{member.address}/{path}", body, timeout=1) as answer:
-            return json.load(answer)
     try:
-        return await asyncio.to_thread(get)
+        return json.loads(await fetch(member, path, body))
     except (OSError, ValueError):
         return {}
+
+
+async def fetch(member, path, body=None):
+    def get():
+        with urllib.request.urlopen(f"http://{member.address}/{path}", body, timeout=1) as answer:
+            return answer.read()
+    return await asyncio.to_thread(get)

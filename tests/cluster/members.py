@@ -13,6 +13,9 @@ and a service (zk.py, etcd.py) one with
     name                     the scheme of its URLs
     async ready(member)      whether a member takes part and serves clients
     async leads(member)      whether it is the leader
+    async version(member)    of the server
+    async survives_long_pauses(member)  whether holds are safe if a leader is paused for longer than a TTL
+    async figures(member)    how many watches and entries of clients it has: {"watches": n, "entries": n}
 and what the drivers need to run it.
 """
 

@@ -45,6 +45,16 @@ class Service:
     async def leads(self, member):
         return "Mode: leader" in await four_letters(member, "srvr")
 
+    async def version(self, member):
+        return (await four_letters(member, "srvr")).partition("version: ")[2].partition("-")[0].partition(",")[0]
+
+    async def survives_long_pauses(self, _):
+        return True
+
+    async def figures(self, member):
+        told = dict(line.split("\t") for line in (await four_letters(member, "mntr")).splitlines())
+        return {"watches": int(told["zk_watch_count"]), "entries": int(told["zk_ephemerals_count"])}
+
 
 async def four_letters(member, word):
     try:

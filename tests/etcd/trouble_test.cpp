@@ -49,6 +49,16 @@ TEST_F(Etcd, AClusterWithoutQuorumIsUnavailable) {
   EXPECT_EQ(ec, errc::unavailable) << ec.message();
 }
 
+TEST_F(Etcd, NoConnectionIsLeftOfMembersThatAnsweredTooLate) {
+  auto const before = connections();
+  auto const client = connect("ttl=4s");
+  order("pause 1");
+  order("pause 2");  // both accept connections all the same: the kernel does
+  EXPECT_TRUE(eventually([&] { return connections().size() >= before.size() + 3; }, 20s));
+  order("resume all");
+  EXPECT_TRUE(eventually([&] { return connections().size() == before.size() + 1; }, 20s)) << connections().size();
+}
+
 TEST_F(Etcd, ATtlThatIsNotGrantedIsAnErrorThatNamesIt) {
   for (auto const* ttl : {"300ms", "1s", "2500ms"}) {
     auto const ec = refusal(url(std::string("ttl=") + ttl));

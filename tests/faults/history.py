@@ -7,8 +7,10 @@ A history is JSON, one object per line, with `at` in nanoseconds of CLOCK_BOOTTI
     wrote LOCK                            a write to the store and whether it was accepted
     stalled                               the process did not run, from `since` on
 and who runs them (run) writes
-    fault                                 `name` of what was done
+    fault                                 what was done: `name` in words; `verb`, `targets`, `length` in seconds or null, and
+                                          the `track` that it belongs to (schedule.py)
     killed                                a worker
+    stopped                               a worker was not running, from `since` on
     healed                                from here on nothing is broken any more
     remaining                             `names` of the locks that are still there at the end
 """
@@ -18,15 +20,27 @@ import json
 import os
 
 MS = 1_000_000
+TTL = 3  # seconds, of every fault run
 TOLD_WITHIN = 100 * MS
+GRANTED_WITHIN = (2 * TTL + 5) * 1000 * MS  # of healing
 
 
 class Hold:
-    """One grant: valid from the end of the first look that said so to the beginning of the last one."""
+    """One grant: valid from the end of the first look that said so to the beginning of the last one. If its worker was
+    stopped right after a look, nothing can have made it invalid since but its deadline: it is valid until then, or
+    until the worker ran again."""
 
     def __init__(self, worker, lock, fence):
         self.worker, self.lock, self.fence = worker, lock, fence
-        self.granted = self.first = self.last = self.invalid = self.lost = self.released = None
+        self.granted = self.first = self.last = self.looked = self.until = self.invalid = self.lost = self.released = None
+
+    def stopped(self, to):
+        if self.last and not (self.invalid or self.lost or self.released):
+            self.last = max(self.last, min(self.until, to))
+
+    def over(self, at):
+        if self.last:
+            self.last = min(self.last, at)
 
     def __str__(self):
         return f"{self.worker} (fence {self.fence})"
@@ -36,9 +50,12 @@ class History:
     def __init__(self, lines):
         self.events = sorted((json.loads(line) for line in lines), key=lambda event: event["at"])
         self.holds = {}  # (lock, fence): Hold
+        self.latest = {}  # worker: Hold
         self.wants = []  # [worker, lock, from, to or None]
         self.writes = []
+        self.highest = collections.Counter()  # lock: the highest fence that was written with
         self.absent = collections.defaultdict(list)  # worker: [(from, to)] in which it did not run
+        self.killed = {}  # worker: when
         self.faults = []
         self.healed = self.remaining = None
         self.twice = []
@@ -60,25 +77,35 @@ class History:
                 if hold:
                     self.twice.append((hold, worker))
                 hold = self.holds[lock, event["fence"]] = Hold(worker, lock, event["fence"])
+                self.latest[worker] = hold
                 hold.granted = at
             case "valid":
                 hold.first = hold.first or at
-                hold.last = max(hold.last or 0, event["before"])
+                hold.last = hold.looked = max(hold.last or 0, event["before"])
+                hold.until = event["until"]
             case "invalid":
                 hold.invalid = hold.invalid or at
+                hold.over(event["before"])
             case "lost":
                 hold.lost = hold.lost or at
             case "released":
                 hold.released = event["begun"]
+                hold.over(hold.released)
             case "wrote":
-                self.writes.append(event)
+                stale = event["fence"] < self.highest[lock]  # the store's journal is more exact: see stale_writes()
+                self.highest[lock] = max(self.highest[lock], event["fence"])
+                self.writes.append(event | {"stale": stale})
             case "stalled":
                 self.absent[worker].append((event["since"], at))
+            case "stopped":
+                if worker in self.latest:
+                    self.latest[worker].stopped(at)
             case "killed":
+                self.killed[worker] = at
                 for key in [key for key in waiting if key[0] == worker]:
                     del waiting[key]
             case "fault":
-                self.faults.append((at, event["name"]))
+                self.faults.append(event)
             case "healed":
                 self.healed = at
             case "remaining":
@@ -138,10 +165,13 @@ def late_news(history):
     for hold in history.holds.values():
         if not hold.invalid:
             continue
-        if not hold.lost:
-            yield f"{hold.lock}: {hold} was never told of its loss"
-        elif hold.lost > hold.invalid and history.awake(hold.worker, hold.invalid, hold.lost) > TOLD_WITHIN:
+        until = hold.lost or history.killed.get(hold.worker) or history.events[-1]["at"]
+        if history.awake(hold.worker, hold.invalid, until) <= TOLD_WITHIN:
+            continue
+        if hold.lost:
             yield f"{hold.lock}: {hold} was told {(hold.lost - hold.invalid) / MS:.0f} ms after valid() turned false"
+        else:
+            yield f"{hold.lock}: {hold} was never told of its loss"
 
 
 def forgotten(history, bound):
@@ -152,6 +182,12 @@ def forgotten(history, bound):
             yield f"{lock}: {worker} waited {((to or history.events[-1]['at']) - begin) / MS:.0f} ms after healing"
 
 
+def longest_wait(history):
+    """After healing, of those who were granted or still wait."""
+    return max((to or history.events[-1]["at"]) - max(since, history.healed)
+               for _, _, since, to in history.wants if to is None or to > history.healed)
+
+
 def left_over(history):
     """At the end nothing is left."""
     if history.remaining is None:
@@ -160,7 +196,7 @@ def left_over(history):
         yield f"entries of {name} were left behind"
 
 
-def check(history, journals, bound):
+def check(history, journals, bound=GRANTED_WITHIN):
     """Every violation, as (rule, sentence)."""
     rules = {"exclusion": overlaps(history), "fences": fences(history), "stale writes": stale_writes(history, journals),
              "late news": late_news(history), "forgotten": forgotten(history, bound), "left over": left_over(history)}

@@ -7,6 +7,7 @@ import unittest
 sys.dont_write_bytecode = True
 
 import history  # noqa: E402
+from leaks import Leaks  # noqa: E402
 
 MS = 1_000_000
 
@@ -50,6 +51,20 @@ class Notices(unittest.TestCase):
         story = Story().hold("w1", 1, 10, 100).hold("w2", 2, 20, 30).hold("w3", 3, 40, 50).healed()
         self.assertEqual(story.found(), ["exclusion", "exclusion"])
 
+    def test_one_that_is_stopped_while_it_is_valid(self):
+        story = Story().hold("w1", 1, 10, 20).hold("w2", 2, 900, 910)  # the first one would say so until 1020
+        story.add(2000, "stopped", "w1", since=30 * MS).healed()
+        self.assertEqual(story.found(), ["exclusion"])
+
+    def test_but_not_after_its_deadline(self):
+        story = Story().hold("w1", 1, 10, 20).hold("w2", 2, 1021, 1030).add(2000, "stopped", "w1", since=30 * MS).healed()
+        self.assertEqual(story.found(), [])
+
+    def test_nor_after_it_was_released(self):
+        story = Story().hold("w1", 1, 10, 20).hold("w2", 2, 900, 910).add(2000, "stopped", "w1", since=30 * MS)
+        story.add(2001, "released", "w1", fence=1, begun=29 * MS, outcome="ok")
+        self.assertEqual(story.healed().found(), [])
+
     def test_but_not_on_different_locks(self):
         self.assertEqual(Story().hold("w1", 1, 10, 20).hold("w2", 2, 15, 30, lock="y").healed().found(), [])
 
@@ -76,6 +91,11 @@ class Notices(unittest.TestCase):
         story.add(140, "stalled", "w1", since=50 * MS).add(141, "lost", "w1", fence=1).healed()
         self.assertEqual(story.found(), [])
 
+    def test_nor_if_it_was_killed_before_it_could_be_told(self):
+        story = Story().hold("w1", 1, 10, 20).add(30, "invalid", "w1", fence=1, before=30 * MS, until=0)
+        story.add(60, "killed", "w1").healed()
+        self.assertEqual(story.found(), [])
+
     def test_a_waiter_forgotten_after_healing(self):
         self.assertEqual(Story().add(10, "wants", "w1").healed().found(), ["forgotten"])
 
@@ -90,6 +110,28 @@ class Notices(unittest.TestCase):
         story = Story().add(10, "healed").add(11, "remaining", names=["x"])
         self.assertEqual(story.found(), ["left over"])
         self.assertEqual(Story().add(10, "healed").found(), ["left over"])
+
+
+class NoticesLeaks(unittest.TestCase):
+    def found(self, worker_after=None, server_left=None):
+        leaks = Leaks(None)
+        few = {"memory_kb": 10_000, "threads": 7, "descriptors": 11}
+        leaks.workers["w1"] = {"before": few, "after": few | (worker_after or {})}
+        none = {"watches": 0, "entries": 0}
+        leaks.servers[1] = {"empty": none, "busy": {"watches": 9, "entries": 9}, "left": none | (server_left or {})}
+        return len(list(leaks.found()))
+
+    def test_nothing_where_all_is_given_back(self):
+        self.assertEqual(self.found(), 0)
+
+    def test_in_workers(self):
+        self.assertEqual(self.found(worker_after={"memory_kb": 30_000}), 1)
+        self.assertEqual(self.found(worker_after={"threads": 10}), 1)
+        self.assertEqual(self.found(worker_after={"descriptors": 16}), 1)
+
+    def test_at_servers(self):
+        self.assertEqual(self.found(server_left={"watches": 1}), 1)
+        self.assertEqual(self.found(server_left={"entries": 1}), 1)
 
 
 if __name__ == "__main__":

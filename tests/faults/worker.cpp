@@ -98,7 +98,9 @@ class Worker {
 
   void turn(std::string const& name, std::stop_token const& stop) {
     history_.add("wants", name);
-    auto hold = client_.lock(name).acquire({.timeout = 120s, .stop = stop, .label = {}});
+    bool const patient = random_() % 4 != 0;  // the others give up, and must leave nothing behind either
+    auto const timeout = patient ? 120s : std::chrono::milliseconds(random_() % 1000);
+    auto hold = client_.lock(name).acquire({.timeout = timeout, .stop = stop, .label = {}});
     if (!hold) return history_.add("failed", name, field("error", hold.error().message()));
     auto const fence = hold->fence().token();
     history_.add("granted", name, field("fence", fence));
@@ -117,7 +119,8 @@ class Worker {
   void rest() { std::this_thread::sleep_for(std::chrono::milliseconds(random_() % 20)); }
 
  private:
-  /// For a while, or until it is told to stop. Each look at valid() is an instant at which it held, or did not.
+  /// For a while, or until it is told to stop. Each look at valid() is an instant at which it held, or did not. A write
+  /// comes some time after the look, as it does where there is work to do: what happens in between, only a fence stops.
   void work(std::string const& name, holdfast::Hold const& hold, std::stop_token const& stop) {
     auto const end = now() + static_cast<std::int64_t>(random_() % 200) * 1'000'000;
     auto const fence = hold.fence().token();
@@ -135,11 +138,11 @@ class Worker {
         while (!hold.lost().stop_requested() && now() < patience) std::this_thread::sleep_for(1ms);
         return;
       }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1 + random_() % 20));
       bool const accepted = store_.write(name, fence);
       history_.add("wrote", name, field("fence", fence) + ",\"accepted\":" + (accepted ? "true" : "false"));
       written = true;
       if (stop.stop_requested()) return;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1 + random_() % 20));
     }
   }
 

@@ -1,0 +1,10 @@
+# Holdfast with all that it is built with and tested against, from Debian's packages: see docker/test.
+FROM debian:bookworm-slim
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends ca-certificates git docker.io docker-compose procps
+COPY scripts/install-deps /holdfast/scripts/
+RUN /holdfast/scripts/install-deps --dev && rm -rf /var/lib/apt/lists/*
+WORKDIR /holdfast
+COPY . .
+RUN cmake --preset dev && cmake --build --preset dev
+ENTRYPOINT ["scripts/test"]
