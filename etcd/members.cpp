@@ -90,6 +90,7 @@ void Members::fail(Failure const& why) {
 void Members::give_up(std::string const& why, bool same_again, error_code final) {
   failures_[member()] = why;
   bool const was_up = logged_in_;
+  if (wire_) host_.at(host_.now() + 2 * patience(config_), [remains = wire_->remains()] {});
   stop();
   if (was_up) events_.disconnected();
   if (!same_again) current_ = (current_ + 1) % names_.size();

@@ -49,13 +49,11 @@ class Wire::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(Host& host, std::string const& member, std::shared_ptr<grpc::ChannelCredentials> const& credentials,
        Duration patience, Events heard)
-      : Impl(host, grpc::CreateCustomChannel(member, credentials, channel_arguments(patience)), patience,
-             std::move(heard)) {}
+      : Impl(host, grpc::CreateCustomChannel(member, credentials, channel_arguments(patience)), std::move(heard)) {}
 
-  Impl(Host& host, std::shared_ptr<grpc::Channel> way, Duration patience, Events heard)
+  Impl(Host& host, std::shared_ptr<grpc::Channel> way, Events heard)
       : events(std::move(heard)),
         channel(std::move(way)),
-        attempt(patience),
         kv(pb::KV::NewStub(channel)),
         lease(pb::Lease::NewStub(channel)),
         watcher(pb::Watch::NewStub(channel)),
@@ -102,11 +100,8 @@ class Wire::Impl : public std::enable_shared_from_this<Impl> {
     return stream;
   }
 
-  /// From now on nothing is heard any more, and everything under way is called off. gRPC (1.51) never closes a
-  /// connection that comes about after its channel went: the channel stays until the attempt is over.
+  /// From now on nothing is heard any more, and everything under way is called off.
   void shut() {
-    if (channel->GetState(false) == GRPC_CHANNEL_CONNECTING)
-      host_->at(host_->now() + 2 * attempt, [channel = channel] {});
     {
       std::lock_guard const guard(mutex_);
       host_ = nullptr;
@@ -119,7 +114,6 @@ class Wire::Impl : public std::enable_shared_from_this<Impl> {
 
   Events const events;
   std::shared_ptr<grpc::Channel> const channel;
-  Duration const attempt;  ///< how long gRPC tries to connect, about
   std::unique_ptr<pb::KV::Stub> const kv;
   std::unique_ptr<pb::Lease::Stub> const lease;
   std::unique_ptr<pb::Watch::Stub> const watcher;
@@ -159,6 +153,8 @@ Wire::Wire(Host& host, std::string const& member, std::shared_ptr<grpc::ChannelC
     : impl_((keep_grpc_threads(), std::make_shared<Impl>(host, member, credentials, patience, std::move(events)))) {}
 
 Wire::~Wire() { impl_->shut(); }
+
+std::shared_ptr<void> Wire::remains() const { return impl_->channel; }
 
 void Wire::set_token(std::string token) { impl_->token = std::move(token); }
 

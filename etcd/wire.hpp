@@ -41,6 +41,10 @@ class Wire {
   Wire(Wire const&) = delete;
   ~Wire();
 
+  /// To be kept for twice `patience` after a wire that failed: gRPC (1.51) never closes a connection that comes about
+  /// after its channel went.
+  std::shared_ptr<void> remains() const;
+
   /// Goes with every call and with streams opened from now on.
   void set_token(std::string token);
 

@@ -175,11 +175,11 @@ def late_news(history):
 
 
 def forgotten(history, bound):
-    """Whoever waits when all is healed is granted within the bound."""
+    """Whoever waits when all is healed is granted within the bound, not counting time in which it did not run."""
     for worker, lock, since, to in history.wants:
-        begin = max(since, history.healed)
-        if to is None or (to > history.healed and to - begin > bound):
-            yield f"{lock}: {worker} waited {((to or history.events[-1]['at']) - begin) / MS:.0f} ms after healing"
+        begin, end = max(since, history.healed), to or history.events[-1]["at"]
+        if (to is None or to > history.healed) and history.awake(worker, begin, end) > bound:
+            yield f"{lock}: {worker} waited {(end - begin) / MS:.0f} ms after healing"
 
 
 def longest_wait(history):

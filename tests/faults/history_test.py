@@ -97,11 +97,15 @@ class Notices(unittest.TestCase):
         self.assertEqual(story.found(), [])
 
     def test_a_waiter_forgotten_after_healing(self):
-        self.assertEqual(Story().add(10, "wants", "w1").healed().found(), ["forgotten"])
+        self.assertEqual(Story().add(10, "wants", "w1").healed().add(16_000, "wants", "w2").found(), ["forgotten"])
 
     def test_a_grant_that_comes_too_late_after_healing(self):
         story = Story().add(10, "wants", "w1").healed().add(15_001, "granted", "w1", fence=1)
         self.assertEqual(story.found(), ["forgotten"])
+
+    def test_but_not_while_it_did_not_run(self):
+        story = Story().add(10, "wants", "w1").healed().add(15_000, "stalled", "w1", since=14_000 * MS)
+        self.assertEqual(story.add(15_001, "granted", "w1", fence=1).found(), [])
 
     def test_but_not_one_who_was_killed(self):
         self.assertEqual(Story().add(10, "wants", "w1").add(20, "killed", "w1").healed().found(), [])
