@@ -73,7 +73,10 @@ void Commits::answered(Result<Fate> const& fate) {
 
 void Commits::tell(std::shared_ptr<Asked> const& asked, error_code outcome) {
   asked->known = outcome;
-  if (outcome == errc::unknown_outcome) doubtful_ = asked;
+  if (outcome == errc::unknown_outcome)
+    doubtful_ = asked;
+  else if (doubtful_ == asked && !asked->callers.empty())
+    doubtful_ = nullptr;  // he who asked again is told herewith
   for (auto const& [number, caller] : std::exchange(asked->callers, {})) {
     core_.cancel(caller.timer);
     caller.done(outcome);

@@ -72,9 +72,10 @@ void EtcdBackend::send_commit(OpId id, std::shared_ptr<Committing> const& commit
   });
 }
 
-/// Nothing was done: why?
+/// Nothing was done, and nothing is on its way any more: why?
 void EtcdBackend::commit_refused(OpId id, std::shared_ptr<Committing> const& committing,
                                  pb::TxnResponse const& response) {
+  committing->request.ticket->sent = false;
   auto const found = [&response](int at) -> pb::KeyValue const* {
     auto const& range = response.responses(at).response_range();
     return range.kvs_size() == 0 ? nullptr : &range.kvs(0);

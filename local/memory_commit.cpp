@@ -31,6 +31,8 @@ void MemoryBackend::send_commit(OpId id, std::shared_ptr<Committing> const& comm
     auto const result = service.commit(session, guard, committing->receipt, committing->request);
     return [this, id, committing, session, result] {
       using What = MemoryService::Committed::What;
+      bool const done = result && result->what == What::done;
+      if (!done) committing->request.ticket->sent = false;  // for certain
       if (!result) return session_lost(session);
       if (!ops_.contains(id)) return;
       switch (result->what) {

@@ -147,6 +147,7 @@ void ZkBackend::send_commit(OpId op, std::shared_ptr<Committing> const& committi
       receipt_nodes_.insert(committing->slot);
       return committed(op, committing, Fate::done);
     }
+    committing->request.ticket->sent = false;  // nothing was done, and nothing is on its way
     if (reply.failed == 0)
       return committed(
           op, committing,
