@@ -318,7 +318,9 @@ void Claim::end() {
   core_.cancel(std::exchange(retry_, 0));
   cancel_alarms();
   core_.disown(*this);
-  core_.forget(*this);
+  if (!commits_) return core_.forget(*this);
+  // Who still waits for a commit is told, if need be by close(), which goes through the claims that are not forgotten.
+  commits_->end([self = shared_from_this()] { self->core_.forget(*self); });
 }
 
 }  // namespace holdfast::detail

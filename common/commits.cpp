@@ -7,14 +7,15 @@
 namespace holdfast::detail {
 
 bool Commits::ask_again(Commit const& what, Done const& done) {
-  if (!doubtful_ || doubtful_->what.id() != what.id()) return false;
-  auto const asked = doubtful_;
+  auto const found = doubtful_.find(what.id());
+  if (found == doubtful_.end()) return false;
+  auto const asked = found->second;
   if (!asked->known) {
     asked->ticket->wanted = !over_;
     listen(asked, done);
     return true;
   }
-  if (*asked->known != errc::unknown_outcome) doubtful_ = nullptr;
+  if (*asked->known != errc::unknown_outcome) doubtful_.erase(found);
   if (*asked->known == errc::unavailable && !over_) return false;  // nothing came of it: it may be tried anew
   done(*asked->known);
   return true;
@@ -35,12 +36,13 @@ void Commits::listen(std::shared_ptr<Asked> const& asked, Done done) {
   asked->callers.emplace(number, Caller{timer, std::move(done)});
 }
 
-/// If it may have reached the service, nobody can say yet what becomes of it; if not, it never will.
+/// If it may have reached the service, or is still wanted by somebody else, nobody can say yet what becomes of it; if
+/// not, it never will.
 void Commits::time_is_up(std::shared_ptr<Asked> const& asked, std::uint64_t caller) {
   auto const done = std::move(asked->callers.extract(caller).mapped().done);
   if (asked->callers.empty()) asked->ticket->wanted = false;
-  if (asked->ticket->sent) {
-    doubtful_ = asked;
+  if (asked->ticket->sent || asked->ticket->wanted) {
+    doubt(asked);
     return done(make_error_code(errc::unknown_outcome));
   }
   if (asked != queue_.front()) std::erase(queue_, asked);
@@ -74,13 +76,18 @@ void Commits::answered(Result<Fate> const& fate) {
 void Commits::tell(std::shared_ptr<Asked> const& asked, error_code outcome) {
   asked->known = outcome;
   if (outcome == errc::unknown_outcome)
-    doubtful_ = asked;
-  else if (doubtful_ == asked && !asked->callers.empty())
-    doubtful_ = nullptr;  // he who asked again is told herewith
+    doubt(asked);
+  else if (!asked->callers.empty())
+    doubtful_.erase(asked->what.id());  // he who asked again is told herewith
   for (auto const& [number, caller] : std::exchange(asked->callers, {})) {
     core_.cancel(caller.timer);
     caller.done(outcome);
   }
+}
+
+void Commits::doubt(std::shared_ptr<Asked> const& asked) {
+  doubtful_.emplace(asked->what.id(), asked);
+  if (doubtful_.size() > kMostDoubtful) doubtful_.erase(doubtful_.begin());
 }
 
 void Commits::end(std::function<void()> idle) {
@@ -96,6 +103,7 @@ void Commits::close() {
   drop_unsent(make_error_code(errc::closed));
   if (under_way_)
     tell(queue_.front(), make_error_code(queue_.front()->ticket->sent ? errc::unknown_outcome : errc::closed));
+  idle_ = nullptr;  // it is not answered any more
 }
 
 void Commits::drop_unsent(error_code why) {

@@ -51,15 +51,18 @@ class Commits : public std::enable_shared_from_this<Commits> {
   void send();
   void answered(Result<Fate> const& fate);
   void tell(std::shared_ptr<Asked> const& asked, error_code outcome);
+  void doubt(std::shared_ptr<Asked> const& asked);
   void drop_unsent(error_code why);
+
+  static constexpr std::size_t kMostDoubtful = 100;  ///< so many are remembered, the oldest is forgotten
 
   Core& core_;
   std::string const line_;
   EntryRef const self_;
   std::uint64_t last_caller_ = 0;
   std::deque<std::shared_ptr<Asked>> queue_;
-  bool under_way_ = false;           ///< the first of them is with the backend
-  std::shared_ptr<Asked> doubtful_;  ///< the last one whose caller was told `unknown_outcome`
+  bool under_way_ = false;                                    ///< the first of them is with the backend
+  std::map<std::uint64_t, std::shared_ptr<Asked>> doubtful_;  ///< by id: those whose caller was told `unknown_outcome`
   bool over_ = false;
   std::function<void()> idle_;
 };

@@ -29,10 +29,10 @@ error_code wrong_with(Commit const& what, std::string const& root) {
   for (auto const* values : {&what.writes(), &what.conditions()})
     for (auto const& [key, value] : *values) {
       if (key.empty()) return fail(errc::invalid_argument, "a commit with an empty key");
-      if (!root.empty() && (key == root || key.starts_with(root + "/")))
-        return fail(errc::invalid_argument, "the key " + key + " is inside " + root + ", where the locks are");
+      if (key == root || key.starts_with(root + "/"))
+        return fail(errc::invalid_argument, "the key " + key + " is inside " + root + "/, where the locks are");
       ++parts;
-      bytes += key.size() + (value ? value->size() : 0);
+      bytes += 2 * key.size() + (value ? value->size() : 0);  // twice: so ZooKeeper is asked whether one is absent
     }
   if (parts > kMostParts) return fail(errc::invalid_argument, "a commit of more than 100 writes and conditions");
   if (bytes > kMostBytes) return fail(errc::invalid_argument, "a commit of more than a million bytes");
@@ -90,6 +90,7 @@ Result<void> detail::HoldState::commit(Commit const& what) const {
 
 Result<void> Hold::commit(Commit const& what) {
   if (!state_) return fail(errc::invalid_argument, "commit of an empty hold");
+  if (auto const no = state_->core().refuse(true)) return no;
   if (auto const wrong = wrong_with(what, state_->core().config().root)) return wrong;
   return state_->commit(what);
 }

@@ -87,6 +87,7 @@ Result<Once::Outcome> Once::run(AcquireOptions options, std::function<Result<voi
     if (!before) return before.error();
     return Outcome{**before, false};
   }
+  if (!hold->valid()) return make_error_code(errc::lost);  // a long pause: somebody else may have begun
   if (auto const worked = work(*hold); !worked) return worked.error();
   auto const recorded = record(*hold);
   if (!recorded) return recorded.error();
@@ -97,8 +98,10 @@ Result<Once::Record> Once::record(Hold& hold) const {
   constexpr milliseconds kPause{50};
   if (!state_->key) return state_->key.error();
   auto const& state = Access::state(hold);
-  if (!state || state->claim().line() != encode_name(state_->lock.name()).value())
-    return fail(errc::invalid_argument, "a hold of " + in_quotes(state_->lock.name()) + " is needed");
+  bool const fits = state && &state->core() == &Access::handle(state_->client)->core() &&
+                    state->claim().line() == encode_name(state_->lock.name()).value();
+  if (!fits)
+    return fail(errc::invalid_argument, "a hold of " + in_quotes(state_->lock.name()) + ", of this client, is needed");
   Record const record{state->claim().label(), std::chrono::floor<milliseconds>(system_clock::now()), hold.fence()};
   auto const commit = Commit().if_absent(*state_->key).put(*state_->key, to_text(record));
   for (;;) {
@@ -106,7 +109,8 @@ Result<Once::Record> Once::record(Hold& hold) const {
     if (committed) return record;
     auto const why = committed.error();
     bool const may_yet = why == errc::unknown_outcome || why == errc::unavailable;
-    if (!may_yet || !hold.valid()) return why;
+    if (!may_yet) return why;
+    if (!hold.valid()) return why == errc::unavailable ? make_error_code(errc::lost) : why;
     std::this_thread::sleep_for(kPause);
   }
 }

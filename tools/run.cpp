@@ -269,6 +269,7 @@ boost::system::result<milliseconds, ExitCode> fitting_grace(RunOptions const& op
 int run_holding(RunOptions const& options, Held& held, Signals const& signals) {
   auto const grace = fitting_grace(options, held);
   if (!grace) return grace.error().value;
+  if (!held.hold.valid()) return complain(make_error_code(errc::lost));  // a long pause, and the command has not begun
   Child child(options.command, settings(options.name, held.hold), signals.before());
   if (child.start_error() != 0) return not_started(options.command.front(), child.start_error());
   return Supervisor(child, held.hold, *grace, signals)();
@@ -290,7 +291,8 @@ int record(RunOptions const& options, Held& held) {
   auto const recorded = held.client.once(options.name, *options.once).record(held.hold);
   if (recorded) return exit_codes::ok;
   std::fprintf(stderr, "holdfast: the command succeeded, but that could not be recorded, and it may be run again\n");
-  return complain(recorded.error());
+  int const code = complain(recorded.error());
+  return held.hold.valid() ? code : exit_codes::lost;
 }
 
 }  // namespace

@@ -76,7 +76,8 @@ class ZkBackend final : public Backend {
   std::optional<Ahead> ahead_of(std::string const& line, std::string const& key, Rule rule,
                                 Entries const& entries) const;
   template <class T>
-  void ask(std::function<void(ZkDone)> request, std::function<Result<T>(ZkReply const&)> read, Reply<T> reply);
+  void ask(std::string const& fresh_at, std::function<void(ZkDone)> request,
+           std::function<Result<T>(ZkReply const&)> read, Reply<T> reply);
 
   void beat();
   void verify(std::string const& line);

@@ -17,16 +17,6 @@ namespace {
 
 using What = ZkPart::What;
 
-/// As the server has it; it would drop the connection, or worse, on some others.
-bool is_node_path(std::string const& path) {
-  if (path.size() < 2 || path.front() != '/' || path.back() == '/') return false;
-  if (std::any_of(path.begin(), path.end(), [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }))
-    return false;
-  for (auto const* const bad : {"//", "/./", "/../"})
-    if ((path + "/").find(bad) != std::string::npos) return false;
-  return true;
-}
-
 std::string parent_of(std::string const& path) {
   auto const end = path.rfind('/');
   return end == 0 ? "/" : path.substr(0, end);
@@ -57,10 +47,7 @@ void ZkBackend::commit(Guarded request, Reply<Fate> reply) {
   std::set<std::string> keys;
   for (auto const* values : {&request.what.writes(), &request.what.conditions()})
     for (auto const& [key, value] : *values) {
-      if (!is_node_path(key))
-        return host_.defer([key = key, reply = std::move(reply)] {
-          reply(fail(errc::invalid_argument, "the key " + key + " is not the path of a node, as in /app/cursor"));
-        });
+      if (auto const no = not_a_path(key)) return host_.defer([no, reply = std::move(reply)] { reply(no); });
       keys.insert(key);
     }
   auto const slot = receipts_.take();
@@ -87,10 +74,11 @@ void ZkBackend::compare(OpId op, std::shared_ptr<Committing> const& committing) 
   std::vector<std::string> paths;
   for (auto const& [key, value] : committing->request.what.conditions())
     if (value) paths.push_back(key);
-  session_.handle().sync(paths.front(), [](ZkReply const&) {});  // so that the member is not behind
-  Round::ask(
-      paths, [this](std::string const& where, ZkDone done) { session_.handle().get(where, std::move(done)); },
-      [this, op, committing, paths](std::vector<ZkReply> const& answers) {
+  Round::ask_fresh(
+      session_.handle(), paths,
+      [this](std::string const& where, ZkDone done) { session_.handle().get(where, std::move(done)); },
+      [this, op, committing, paths](ZkReply const& barrier, std::vector<ZkReply> const& answers) {
+        if (!session_.usable(op, barrier)) return;
         for (auto const& answer : answers)
           if (!session_.usable(op, answer)) return;
         for (std::size_t i = 0; i < answers.size(); ++i) {
@@ -115,6 +103,7 @@ void ZkBackend::send_commit(OpId op, std::shared_ptr<Committing> const& committi
     committing->part_keys.push_back(key);
   };
   part(What::check, path(request.line, request.self.key), "");
+  std::vector<std::pair<std::string, int>> removed;
   for (auto const& key : committing->keys) {
     auto const& conditions = request.what.conditions();
     auto const& writes = request.what.writes();
@@ -132,11 +121,13 @@ void ZkBackend::send_commit(OpId op, std::shared_ptr<Committing> const& committi
       part(What::create, key, key);  // it is not there if it can be made; and it goes again at once
       part(What::remove, key, key);
     } else if (written) {
-      if (!committing->absent.contains(key)) part(What::remove, key, key, version);
+      if (!committing->absent.contains(key)) removed.emplace_back(key, version);
     } else {
       part(What::check, key, key, version);
     }
   }
+  for (auto each = removed.rbegin(); each != removed.rend(); ++each)  // children before their parents
+    part(What::remove, each->first, each->first, each->second);
   bool const has_node = receipt_nodes_.contains(committing->slot);
   part(has_node ? What::set : What::create_ephemeral, receipt(committing->slot), "", -1, committing->number);
 
@@ -181,10 +172,11 @@ void ZkBackend::look_up(OpId op, std::shared_ptr<Committing> const& committing) 
     paths.push_back(key);
     paths.push_back(parent_of(key));
   }
-  session_.handle().sync(paths.front(), [](ZkReply const&) {});
-  Round::ask(
-      paths, [this](std::string const& where, ZkDone done) { session_.handle().exists(where, std::move(done)); },
-      [this, op, committing, keys](std::vector<ZkReply> const& answers) {
+  Round::ask_fresh(
+      session_.handle(), paths,
+      [this](std::string const& where, ZkDone done) { session_.handle().exists(where, std::move(done)); },
+      [this, op, committing, keys](ZkReply const& barrier, std::vector<ZkReply> const& answers) {
+        if (!session_.usable(op, barrier)) return;
         for (auto const& answer : answers)
           if (!session_.usable(op, answer)) return;
         committing->absent.clear();
@@ -197,7 +189,10 @@ void ZkBackend::look_up(OpId op, std::shared_ptr<Committing> const& committing) 
           auto const& writes = committing->request.what.writes();
           auto const write = writes.find(keys[i]);
           bool const put = write != writes.end() && write->second;
-          put ? parents.insert(parent_of(keys[i])) : committing->orphans.insert(keys[i]);
+          auto const parent = writes.find(parent_of(keys[i]));
+          bool const makes_parent = parent != writes.end() && parent->second;
+          if (!put) committing->orphans.insert(keys[i]);
+          if (put && !makes_parent) parents.insert(parent_of(keys[i]));
         }
         parents.empty() ? send_commit(op, committing) : make_parents(op, committing, parents);
       });
@@ -222,6 +217,8 @@ void ZkBackend::settle_commit(OpId op, std::shared_ptr<Committing> const& commit
   session_.handle().sync(where, [barrier](ZkReply const& through) { *barrier = through; });
   session_.handle().get(where, [this, op, committing, barrier](ZkReply const& found) {
     if (!session_.usable(op, *barrier) || !session_.usable(op, found)) return;
+    if (barrier->rc != ZOK || (found.rc != ZOK && found.rc != ZNONODE))
+      return committed(op, committing, make_error_code(errc::unknown_outcome));
     if (found.rc == ZOK) receipt_nodes_.insert(committing->slot);
     bool const done = found.rc == ZOK && found.text == committing->number;
     committed(op, committing, done ? Fate::done : Fate::not_done);

@@ -8,14 +8,18 @@
 
 namespace holdfast::detail {
 
-/// One question, asked again on the next connection if the answer is lost.
+/// One question, asked again on the next connection if the answer is lost. `fresh_at`: behind a sync of this path, so
+/// that the member is not behind; empty: what it knows by itself will do.
 template <class T>
-void ZkBackend::ask(std::function<void(ZkDone)> request, std::function<Result<T>(ZkReply const&)> read,
-                    Reply<T> reply) {
+void ZkBackend::ask(std::string const& fresh_at, std::function<void(ZkDone)> request,
+                    std::function<Result<T>(ZkReply const&)> read, Reply<T> reply) {
   session_.add(
-      [this, request = std::move(request), read = std::move(read), reply](OpId op, bool) {
-        request([this, op, read, reply](ZkReply const& answer) {
-          if (!session_.usable(op, answer)) return;
+      [this, fresh_at, request = std::move(request), read = std::move(read), reply](OpId op, bool) {
+        auto const barrier = std::make_shared<ZkReply>();
+        if (!fresh_at.empty())
+          session_.handle().sync(fresh_at, [barrier](ZkReply const& through) { *barrier = through; });
+        request([this, op, barrier, read, reply](ZkReply const& answer) {
+          if (!session_.usable(op, *barrier) || !session_.usable(op, answer)) return;
           session_.finish(op);
           reply(read(answer));
         });
@@ -26,22 +30,20 @@ void ZkBackend::ask(std::function<void(ZkDone)> request, std::function<Result<T>
 }
 
 void ZkBackend::look(std::string const& line, EntryRef const& self, Rule rule, Reply<std::optional<Ahead>> reply) {
-  ask<std::optional<Ahead>>([this, line](ZkDone done) { session_.handle().children(directory(line), std::move(done)); },
-                            [this, line, self, rule](ZkReply const& answer) -> Result<std::optional<Ahead>> {
-                              if (answer.rc == ZNONODE) return std::optional<Ahead>();
-                              if (answer.rc != ZOK) return zk_error(answer.rc, directory(line));
-                              return ahead_of(line, self.key, rule, parse_line(answer.names));
-                            },
-                            std::move(reply));
+  ask<std::optional<Ahead>>(
+      "", [this, line](ZkDone done) { session_.handle().children(directory(line), std::move(done)); },
+      [this, line, self, rule](ZkReply const& answer) -> Result<std::optional<Ahead>> {
+        if (answer.rc == ZNONODE) return std::optional<Ahead>();
+        if (answer.rc != ZOK) return zk_error(answer.rc, directory(line));
+        return ahead_of(line, self.key, rule, parse_line(answer.names));
+      },
+      std::move(reply));
 }
 
 void ZkBackend::check(std::string const& line, EntryRef const& entry, Reply<bool> reply) {
   ask<bool>(
-      [this, line, entry](ZkDone done) {
-        // Together: the member then answers only when it has caught up with the leader.
-        session_.handle().sync(path(line, entry.key), [](ZkReply const&) {});
-        session_.handle().exists(path(line, entry.key), std::move(done));
-      },
+      path(line, entry.key),
+      [this, line, entry](ZkDone done) { session_.handle().exists(path(line, entry.key), std::move(done)); },
       [this, line, entry](ZkReply const& answer) -> Result<bool> {
         if (answer.rc != ZOK && answer.rc != ZNONODE)
           return {boost::system::in_place_error, zk_error(answer.rc, path(line, entry.key))};
@@ -52,11 +54,9 @@ void ZkBackend::check(std::string const& line, EntryRef const& entry, Reply<bool
 }
 
 void ZkBackend::read(std::string const& key, Reply<std::optional<std::string>> reply) {
+  if (auto const no = not_a_path(key)) return host_.defer([no, reply = std::move(reply)] { reply(no); });
   ask<std::optional<std::string>>(
-      [this, key](ZkDone done) {
-        session_.handle().sync(key, [](ZkReply const&) {});
-        session_.handle().get(key, std::move(done));
-      },
+      key, [this, key](ZkDone done) { session_.handle().get(key, std::move(done)); },
       [key](ZkReply const& answer) -> Result<std::optional<std::string>> {
         if (answer.rc == ZOK) return std::optional(answer.text);
         if (answer.rc == ZNONODE) return std::optional<std::string>();

@@ -226,6 +226,8 @@ void ZkHandle::sync(std::string const& path, ZkDone done) {
 
 void ZkHandle::multi(std::vector<ZkPart> const& parts, bool creator_only, ZkDone done) {
   auto made = call(std::move(done), true);
+  // Of a session that is over the C client frees the first path once for each further part.
+  if (is_unrecoverable(zh_)) return sent(ZINVALIDSTATE, std::move(made));
   made->results.resize(parts.size());
   auto const& acl = creator_only ? ZOO_CREATOR_ALL_ACL : ZOO_OPEN_ACL_UNSAFE;
   std::vector<zoo_op_t> ops(parts.size());

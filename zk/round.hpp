@@ -26,6 +26,15 @@ struct Round {
         if (--round->open == 0) round->done(round->answers);
       });
   }
+
+  /// The same behind a sync, so that the member is not behind what was done before.
+  static void ask_fresh(ZkHandle& handle, std::vector<std::string> const& paths,
+                        std::function<void(std::string const&, ZkDone)> const& request,
+                        std::function<void(ZkReply const& barrier, std::vector<ZkReply> const&)> done) {
+    auto const barrier = std::make_shared<ZkReply>();
+    handle.sync(paths.front(), [barrier](ZkReply const& through) { *barrier = through; });
+    ask(paths, request, [barrier, done = std::move(done)](std::vector<ZkReply> const& all) { done(*barrier, all); });
+  }
 };
 
 }  // namespace holdfast::detail

@@ -81,7 +81,7 @@ class HOLDFAST_API Hold {
   /// was written), unavailable (nothing was written), unknown_outcome (it was sent, and its fate could not be learned
   /// in time: commit the same object again, also after the hold was lost, to be told what became of it; while it is
   /// unknown, and once the hold was lost, that may be `unknown_outcome` again), denied, invalid_argument (a key or a
-  /// size), would_deadlock, closed. Round trips: 1; in ZooKeeper one more to compare values, or to make nodes.
+  /// size), corrupt, would_deadlock, closed. Round trips: 1; in ZooKeeper one more to compare values, or to make nodes.
   Result<void> commit(Commit const& what);
 
   /// The same without blocking; completes with `void(error_code)`.

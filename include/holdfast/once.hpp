@@ -21,9 +21,9 @@ class OnceState;
 ///     auto report = client.once("nightly-report", "2026-11-18");
 ///     auto done = report.run({}, [](Hold& hold) { return make_report(hold.fence()); });   // Result<Once::Outcome>
 ///
-/// At most one run per key is ever recorded as successful, and nobody begins after that. A run that fails is not
-/// recorded, and the next one tries. A run that ends well but loses its lock before that could be recorded is run again
-/// elsewhere: work whose every effect must happen once needs the fence, too.
+/// At most one run per key is ever recorded as successful, and nobody whose lock is proven begins after that. A run
+/// that fails is not recorded, and the next one tries. A run that ends well but loses its lock before that could be
+/// recorded is run again elsewhere: work whose every effect must happen once needs the fence, too.
 ///
 /// Records stay for good, some hundred bytes per key, as `<root>/@once/<lock>/<key>` in the service.
 ///
@@ -53,7 +53,7 @@ class HOLDFAST_API Once {
 
   /// Records that it was done, under a hold of its lock; for those who do the rest themselves. Tries for as long as the
   /// hold is valid. Errors: lost (then there is no record of ours), unknown_outcome, conflict (somebody else's record
-  /// is there), denied, closed, invalid_argument (another lock's hold). Round trips: 1.
+  /// is there), denied, closed, corrupt, invalid_argument (a hold of another lock or client). Round trips: 1.
   Result<Record> record(Hold& hold) const;
 
  private:

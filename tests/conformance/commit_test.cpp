@@ -186,6 +186,15 @@ TEST_P(Conformance, CommitsThatCannotBeRightAreRefused) {
   EXPECT_TRUE(hold.valid());
 }
 
+/// Without a root of their own the locks are at the top: a key there would stand in somebody's line.
+TEST_P(Conformance, WhereTheLocksHaveNoRootNoPathIsAKey) {
+  if (cluster_url().empty()) return;  // the others always have one
+  auto client = Client::connect(cluster_url()).value();
+  auto hold = client.lock(name_).acquire().value();
+  EXPECT_EQ(hold.commit(Commit().put("/" + name_ + "/key", "x")).error(), errc::invalid_argument);
+  EXPECT_EQ(client.inspect(name_)->size(), 1U);
+}
+
 TEST_P(Conformance, TheLargestCommitIsTaken) {
   Keys const key(name_);
   auto client = connect();
@@ -239,6 +248,9 @@ TEST_P(Conformance, OnlyAHoldOfItsLockCanRecordThatSomethingWasDone) {
   auto const once = client.once("a/b", "k/1 2");
   auto hold = client.lock("a/b").acquire().value(), other = client.lock("a").acquire().value();
   EXPECT_EQ(once.record(other).error(), errc::invalid_argument);
+  auto stranger = connect();
+  auto third = stranger.lock("c").acquire().value();
+  EXPECT_EQ(client.once("c", "k").record(third).error(), errc::invalid_argument) << "of another client";
   auto empty = Hold();
   EXPECT_EQ(once.record(empty).error(), errc::invalid_argument);
   EXPECT_EQ(client.once("", "k").done().error(), errc::invalid_argument);

@@ -148,7 +148,11 @@ void Worker::committed(error_code ec, Commit const& what, std::string const& val
   if (ec == errc::unknown_outcome) {
     ++s_.counts["commits of unknown outcome"];
     bool const same_hold = held_ && value.starts_with(label() + "/");
-    if (same_hold && world().chance(0.5)) send_commit(what, value);
+    if (!same_hold) return;
+    // At once, or when others have been committed since.
+    machine_.after(world().chance(0.5) ? 0ms : world().between(0ms, s_.ttl), [this, what, value] {
+      if (held_ && value.starts_with(label() + "/")) send_commit(what, value);
+    });
     return;
   }
   if (ec == errc::closed) return;  // which says nothing of one that was asked about again

@@ -124,5 +124,18 @@ TEST_F(ZkCommit, OfAKeyThatIsNoPathIsRefusedBeforeItIsSent) {
   EXPECT_TRUE(hold.valid());
 }
 
+TEST_F(ZkCommit, OfANodeAndItsChildrenIsMadeAndErasedAsOne) {
+  auto mine = client();
+  auto hold = mine.lock("x").acquire().value();
+  auto const child = key_ + "/child", grandchild = child + "/grandchild";
+  auto const make = Commit().if_absent(key_).put(key_, "1").put(child, "2").put(grandchild, "3");
+  ASSERT_TRUE(hold.commit(make));
+  EXPECT_EQ(value(), "1");
+  EXPECT_EQ(other_.read(grandchild).value(), "3");
+  EXPECT_EQ(hold.commit(Commit(make).put(child, "4")).error(), errc::conflict);
+  ASSERT_TRUE(hold.commit(Commit().erase(key_).erase(child).erase(grandchild)));
+  EXPECT_EQ(value(), "absent");
+}
+
 }  // namespace
 }  // namespace holdfast::test
