@@ -1,4 +1,5 @@
 # What `cmake --install` puts where, and how others find it: find_package(holdfast) and pkg-config.
+# Stores add themselves to the global properties that stores/CMakeLists.txt lists.
 #
 # A backend that links something adds it to these global properties, for those who link the static library:
 #   HOLDFAST_PC_REQUIRES  its pkg-config module
@@ -10,7 +11,8 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/holdfast)
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 install(TARGETS holdfast EXPORT holdfast)
-install(DIRECTORY include/holdfast TYPE INCLUDE)
+get_property(stores GLOBAL PROPERTY HOLDFAST_STORES)
+install(DIRECTORY include/holdfast TYPE INCLUDE PATTERN postgres.hpp EXCLUDE PATTERN sqlite.hpp EXCLUDE)
 install(EXPORT holdfast NAMESPACE holdfast:: FILE holdfast-targets.cmake DESTINATION ${package_dir})
 
 if(TARGET holdfast-tool AND BUILD_SHARED_LIBS)
@@ -66,3 +68,22 @@ foreach(dir IN LISTS Boost_INCLUDE_DIRS)
 endforeach()
 configure_file(cmake/holdfast.pc.in holdfast.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/holdfast.pc DESTINATION ${pkgconfig_dir})
+
+# Stores: a library, its header, and a way to be found each, apart from the rest.
+foreach(store IN LISTS stores)
+  set(store_requires)
+  set(store_dependency)
+  if(NOT BUILD_SHARED_LIBS)
+    get_property(requires GLOBAL PROPERTY HOLDFAST_STORE_${store}_PC)
+    get_property(dependency GLOBAL PROPERTY HOLDFAST_STORE_${store}_FIND)
+    set(store_requires ", ${requires}")
+    set(store_dependency "find_dependency(${dependency})")
+  endif()
+  install(TARGETS holdfast_${store} EXPORT holdfast-${store})
+  install(FILES include/holdfast/${store}.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/holdfast)
+  install(EXPORT holdfast-${store} NAMESPACE holdfast:: FILE holdfast-${store}-targets.cmake DESTINATION ${package_dir})
+  configure_file(cmake/holdfast-store.cmake.in holdfast-${store}.cmake @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/holdfast-${store}.cmake DESTINATION ${package_dir})
+  configure_file(cmake/holdfast-store.pc.in holdfast-${store}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/holdfast-${store}.pc DESTINATION ${pkgconfig_dir})
+endforeach()

@@ -31,6 +31,9 @@ class HoldState {
   Claim& claim() const { return *claim_; }
   std::shared_ptr<Claim> shared_claim() const { return claim_; }
 
+  /// Hold::commit, but for keys of the library's own as well.
+  Result<void> commit(Commit const& what) const;
+
   bool valid_at(TimePoint now) const noexcept { return !core().forked() && now < claim_->until(); }
 
  private:
@@ -45,7 +48,9 @@ struct Access {
   static Hold hold(std::shared_ptr<Handle> handle, std::shared_ptr<Claim> claim) {
     return Hold(std::make_shared<HoldState>(std::move(handle), std::move(claim)));
   }
+  static Once once(std::shared_ptr<OnceState const> state) { return Once(std::move(state)); }
   static std::shared_ptr<Handle> const& handle(Client const& client) { return client.handle_; }
+  static std::shared_ptr<HoldState> const& state(Hold const& hold) { return hold.state_; }
 };
 
 /// A client on a runtime and a backend of the caller's choice, which may not have a session yet.

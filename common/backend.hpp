@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <holdfast/commit.hpp>
 #include <holdfast/config.hpp>
 #include <memory>
 #include <optional>
@@ -54,6 +55,25 @@ struct SessionInfo {
   TimePoint sent{};                              ///< when the request that opened or last proved it was sent
 };
 
+/// What the one who asks for a commit and the backend tell each other while it is under way.
+struct Ticket {
+  bool wanted = true;  ///< somebody waits for it: otherwise it is not to be sent (any more)
+  bool sent = false;   ///< it may have reached the service
+};
+
+/// A commit, and the entry that must be in its line for it to happen.
+struct Guarded {
+  std::string line;
+  EntryRef self;
+  Commit what;
+  std::shared_ptr<Ticket> ticket;
+};
+
+enum class Fate {
+  done,
+  not_done,  ///< for certain, and no copy of it is on its way: it may be sent anew
+};
+
 using WatchId = std::uint64_t;
 using TimerId = std::uint64_t;
 
@@ -94,6 +114,14 @@ class Backend {
   /// Removes exactly this entry; fine if it is no longer there. `was_first`: nobody was ahead of it (it held an
   /// exclusive lock).
   virtual void leave(std::string const& line, EntryRef const& self, bool was_first, Reply<void> reply) = 0;
+
+  /// Does what the commit says, all or nothing, if the entry is in its line and the commit's conditions are met. A lost
+  /// answer is looked into, with copies barred, but nothing is sent again. Errors: lost (no such entry), conflict,
+  /// unknown_outcome (the session ended before its fate was known).
+  virtual void commit(Guarded request, Reply<Fate> reply) = 0;
+
+  /// The value of a key that commits write, by a read that is not stale; nullopt: absent.
+  virtual void read(std::string const& key, Reply<std::optional<std::string>> reply) = 0;
 
   /// All entries of a line in order.
   virtual void list(std::string const& line, Reply<std::vector<EntryInfo>> reply) = 0;

@@ -210,6 +210,7 @@ void Claim::entry_removed() {
       declare_lost();
       wake_followers(false);
       return end();
+    case State::settling: return left(make_error_code(errc::lost));
     default: return;
   }
 }
@@ -222,6 +223,7 @@ void Claim::session_lost() {
       invalidate();
       declare_lost();
       return end();
+    case State::settling: return left(make_error_code(errc::lost));
     case State::leaving:
       if (retry_ != 0) end();
       return;  // otherwise the verb is answered with `lost`, as it is while joining
@@ -230,9 +232,10 @@ void Claim::session_lost() {
 }
 
 void Claim::close() {
+  if (commits_) commits_->close();
+  if (auto const tell = std::exchange(released_, nullptr)) tell(make_error_code(errc::closed));
   session_lost();
   give_up(make_error_code(errc::closed));
-  if (auto const tell = std::exchange(released_, nullptr)) tell(make_error_code(errc::closed));
 }
 
 void Claim::release(Done done) {
@@ -254,12 +257,27 @@ void Claim::release(Done done) {
   leave();
 }
 
+void Claim::commit(Commit what, Done done) {
+  if (commits_ && commits_->ask_again(what, done)) return;
+  if (state_ != State::held || until() <= core_.now()) return done(make_error_code(errc::lost));
+  if (!commits_) commits_ = std::make_shared<Commits>(core_, request_.line, entry_);
+  commits_->add(std::move(what), std::move(done));
+}
+
 // ---- leaving
 
 void Claim::leave() {
   unwatch();
   invalidate();
   cancel_alarms();
+  if (!commits_) return remove();
+  state_ = State::settling;
+  commits_->end([self = shared_from_this()] {
+    if (self->state_ == State::settling) self->remove();
+  });
+}
+
+void Claim::remove() {
   state_ = State::leaving;
   // Whoever of ours comes next need not wait for the removal to be confirmed: the hold is over, and nobody else can
   // come in between.
@@ -278,7 +296,7 @@ void Claim::left(Result<void> reply) {
   }
   retry_ = core_.at(core_.now() + kLeaveRetry, [self = shared_from_this()] {
     self->retry_ = 0;
-    if (self->state_ == State::leaving) self->leave();
+    if (self->state_ == State::leaving) self->remove();
   });
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/backend.hpp"
+#include "common/commits.hpp"
 #include "common/session.hpp"
 
 namespace holdfast::detail {
@@ -45,6 +46,7 @@ class Claim : public std::enable_shared_from_this<Claim> {
   std::uint64_t number() const noexcept { return entry_.number; }
   EntryRef const& entry() const noexcept { return entry_; }
   std::string const& line() const noexcept { return request_.line; }
+  std::string const& label() const noexcept { return request_.label; }
   std::string const& place() const noexcept { return session_->info().place; }
   TimePoint until() const noexcept;              ///< proven to be held until then
   void invalidate() noexcept { cap_.store(0); }  ///< valid() is false from now on
@@ -54,6 +56,7 @@ class Claim : public std::enable_shared_from_this<Claim> {
   void give_up(error_code why);                 ///< deadline, cancellation, close: ends the wait, removes the entry
   void release(Done done);                      ///< ends the hold; `done` may be empty
   std::stop_token lost_token(Duration margin);  ///< at least the session's own margin
+  void commit(Commit what, Done done);
 
   // By the core.
   std::uint64_t id() const { return id_; }
@@ -65,7 +68,9 @@ class Claim : public std::enable_shared_from_this<Claim> {
   void close();
 
  private:
-  enum class State { parked, joining, waiting, unproven, held, leaving, over };
+  /// `settling`: no hold any more, but what became of a commit under its guard has yet to be learned. Only then may the
+  /// entry go, and the next one come.
+  enum class State { parked, joining, waiting, unproven, held, settling, leaving, over };
 
   bool wanted() const { return static_cast<bool>(done_); }
   void finish(error_code result);
@@ -82,6 +87,7 @@ class Claim : public std::enable_shared_from_this<Claim> {
   void declare_lost();
   void rejoin();
   void leave();
+  void remove();
   void left(Result<void> reply);
   void wake_followers(bool nobody_ahead);
   void cancel_alarms();
@@ -103,6 +109,7 @@ class Claim : public std::enable_shared_from_this<Claim> {
   TimerId timer_ = 0;                                        ///< the deadline: of the wait, then of the release
   TimerId retry_ = 0;
   bool was_held_ = false;
+  std::shared_ptr<Commits> commits_;  ///< from the first one on
 
   /// Validity ends here even if the session lives on.
   std::atomic<Duration::rep> cap_{kNever.time_since_epoch().count()};

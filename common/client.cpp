@@ -80,6 +80,13 @@ Result<bool> Client::check(Sequencer const& sequencer) const {
   });
 }
 
+Result<std::optional<std::string>> Client::read(std::string_view key) const {
+  if (key.empty()) return fail(errc::invalid_argument, "read of an empty key");
+  Core& core = handle_->core();
+  return core.ask<std::optional<std::string>>(
+      [&](auto reply) { core.backend().read(std::string(key), std::move(reply)); });
+}
+
 std::optional<std::chrono::milliseconds> Client::ttl() const {
   return handle_->core().forked() ? std::nullopt : handle_->core().ttl();
 }

@@ -13,10 +13,11 @@
 namespace holdfast {
 namespace {
 
-constexpr std::size_t kTextLimit = 1000;   // bytes of one text
-constexpr std::size_t kTableLimit = 4096;  // texts
+constexpr std::size_t kTextLimit = 1000;  // bytes of one text
+// Texts of one condition: a gate that refuses much takes no other error's words away.
+constexpr std::size_t kTableLimit = 1000;
 constexpr int kFirst = static_cast<int>(errc::busy);
-constexpr int kLast = static_cast<int>(errc::corrupt);
+constexpr int kLast = static_cast<int>(errc::conflict);
 
 char const* words(int condition) noexcept {
   switch (static_cast<errc>(condition)) {
@@ -33,6 +34,7 @@ char const* words(int condition) noexcept {
     case errc::would_deadlock: return "would deadlock";
     case errc::closed: return "the client is closed";
     case errc::corrupt: return "stored state is corrupt";
+    case errc::conflict: return "a condition was not met";
   }
   return "unknown error";
 }
@@ -94,7 +96,10 @@ class Table {
     if (!text.empty()) {
       std::string message = plain + ": " + std::string(detail::shorten(text, kTextLimit));
       if (auto const found = known_.find(message); found != known_.end()) return *found->second;
-      if (known_.size() < kTableLimit) return add(condition, std::move(message));
+      if (auto& texts = texts_[condition]; texts < kTableLimit) {
+        ++texts;
+        return add(condition, std::move(message));
+      }
     }
     // At most one of these per condition, so they need no limit.
     auto const found = known_.find(plain);
@@ -110,6 +115,7 @@ class Table {
 
   std::mutex mutex_;
   std::map<std::string_view, std::unique_ptr<Described const>> known_;
+  std::map<errc, std::size_t> texts_;  // how many each condition has
 };
 
 Table& table() {

@@ -20,6 +20,25 @@ std::stop_token stopped() {
   return source.get_token();
 }
 
+constexpr std::size_t kMostParts = 100;        // etcd takes 128 in one transaction
+constexpr std::size_t kMostBytes = 1'000'000;  // ZooKeeper takes 1,048,575 in one request
+
+/// The same limits for every backend. `root`: where the locks are.
+error_code wrong_with(Commit const& what, std::string const& root) {
+  std::size_t parts = 0, bytes = 0;
+  for (auto const* values : {&what.writes(), &what.conditions()})
+    for (auto const& [key, value] : *values) {
+      if (key.empty()) return fail(errc::invalid_argument, "a commit with an empty key");
+      if (!root.empty() && (key == root || key.starts_with(root + "/")))
+        return fail(errc::invalid_argument, "the key " + key + " is inside " + root + ", where the locks are");
+      ++parts;
+      bytes += key.size() + (value ? value->size() : 0);
+    }
+  if (parts > kMostParts) return fail(errc::invalid_argument, "a commit of more than 100 writes and conditions");
+  if (bytes > kMostBytes) return fail(errc::invalid_argument, "a commit of more than a million bytes");
+  return {};
+}
+
 }  // namespace
 
 detail::HoldState::~HoldState() {
@@ -59,6 +78,33 @@ Sequencer Hold::sequencer() const {
   if (!state_) return {};
   Claim const& claim = state_->claim();
   return Sequencer(claim.place(), percent_decode(claim.line()).value(), claim.entry().key, fence());
+}
+
+Result<void> detail::HoldState::commit(Commit const& what) const {
+  if (auto const no = core().refuse(true)) return no;
+  Answer<error_code> outcome;
+  core().enter([&] { claim_->commit(what, [&outcome](error_code ec) { outcome.give(ec); }); });
+  if (auto const ec = outcome.wait()) return ec;
+  return {};
+}
+
+Result<void> Hold::commit(Commit const& what) {
+  if (!state_) return fail(errc::invalid_argument, "commit of an empty hold");
+  if (auto const wrong = wrong_with(what, state_->core().config().root)) return wrong;
+  return state_->commit(what);
+}
+
+void Hold::start_commit(std::shared_ptr<HoldState> state, Commit what,
+                        boost::asio::any_completion_handler<void(error_code)> done) {
+  if (!state) return std::move(done)(fail(errc::invalid_argument, "commit of an empty hold"));
+  Core& core = state->core();
+  if (auto const no = core.refuse(false)) return std::move(done)(no);
+  if (auto const wrong = wrong_with(what, core.config().root)) return std::move(done)(wrong);
+  auto const shared = std::make_shared<decltype(done)>(std::move(done));
+  core.enter([&] {
+    state->claim().commit(std::move(what),
+                          [&core, shared](error_code ec) { core.hand_out([shared, ec] { std::move (*shared)(ec); }); });
+  });
 }
 
 Result<void> Hold::release() {

@@ -36,7 +36,7 @@ EtcdBackend::EtcdBackend(Config const& config, Host& host)
 void EtcdBackend::connected() {
   if (stopping_) return revoke();
   bool doubts = false;
-  for (auto const& [id, op] : ops_) doubts = doubts || (op.is_join && op.doubted);
+  for (auto const& [id, op] : ops_) doubts = doubts || (op.compares_guard && op.doubted);
   keeper_.connected(doubts);
 }
 
@@ -71,6 +71,7 @@ void EtcdBackend::lost() {
   watches_.clear();
   auto const lines = std::exchange(lines_, {});
   places_.clear();
+  receipts_ = {};
   unsent_.clear();
   under_way_ = 0;
   auto const ops = std::exchange(ops_, {});

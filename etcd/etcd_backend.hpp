@@ -17,8 +17,8 @@ namespace holdfast::detail::etcd {
 
 /// The backend for `etcd:`: entries are leased keys, ordered by create revision, which is also their number.
 ///
-/// In four files: the session and what is under way (etcd_backend.cpp), joining (etcd_join.cpp), the other verbs
-/// (etcd_verbs.cpp) and waiting (etcd_waiting.cpp).
+/// In five files: the session and what is under way (etcd_backend.cpp), joining (etcd_join.cpp), commits
+/// (etcd_commit.cpp), the other verbs (etcd_verbs.cpp) and waiting (etcd_waiting.cpp).
 ///
 /// Thread safety: distinct objects safe; shared objects only inside the monitor.
 class EtcdBackend final : public Backend {
@@ -32,6 +32,8 @@ class EtcdBackend final : public Backend {
   WatchId await_gone(std::string const& line, EntryRef const& entry, std::function<void(bool)> gone) override;
   void forget(WatchId watch) override;
   void leave(std::string const& line, EntryRef const& self, bool was_first, Reply<void> reply) override;
+  void commit(Guarded request, Reply<Fate> reply) override;
+  void read(std::string const& key, Reply<std::optional<std::string>> reply) override;
   void list(std::string const& line, Reply<std::vector<EntryInfo>> reply) override;
   void names(Reply<std::vector<std::string>> reply) override;
   void check(std::string const& line, EntryRef const& entry, Reply<bool> reply) override;
@@ -43,9 +45,9 @@ class EtcdBackend final : public Backend {
   struct Op {
     std::function<void(OpId)> send;
     std::function<void(error_code)> fail;
-    bool is_join = false;
-    bool sent = false;     ///< on this connection
-    bool doubted = false;  ///< sent on an earlier one: it may or may not have had, or have yet, its effect
+    bool compares_guard = false;  ///< so that a copy of it can be barred
+    bool sent = false;            ///< on this connection
+    bool doubted = false;         ///< sent on an earlier one: it may or may not have had, or have yet, its effect
     TimePoint since{};
   };
 
@@ -102,6 +104,13 @@ class EtcdBackend final : public Backend {
   void fail_unplaced(std::map<std::string, Line> const& lines);
   void end_join(std::shared_ptr<Joining> const& joining);
 
+  // Commits.
+  struct Committing;
+  void send_commit(OpId id, std::shared_ptr<Committing> const& committing);
+  void commit_refused(OpId id, std::shared_ptr<Committing> const& committing, pb::TxnResponse const& response);
+  void settle_commit(OpId id, std::shared_ptr<Committing> const& committing);
+  void committed(OpId id, std::shared_ptr<Committing> const& committing, Result<Fate> fate);
+
   // The other verbs.
   void ask(pb::RangeRequest request, std::function<void(error_code)> fail,
            std::function<void(OpId, pb::RangeResponse const&)> answered);
@@ -141,6 +150,7 @@ class EtcdBackend final : public Backend {
   std::size_t under_way_ = 0;
   TimerId watchdog_ = 0;
   std::map<std::string, Line> lines_;
+  Slots receipts_;  ///< of this lease's commits under way
   WatchId last_wait_ = 0;
   std::map<WatchId, std::pair<std::string, std::string>> places_;  ///< of waits: line, and the entry's name
 };

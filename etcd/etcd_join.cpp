@@ -24,7 +24,7 @@ struct EtcdBackend::Joining {
 void EtcdBackend::join(Join request, Reply<Joined> reply) {
   auto const joining = std::make_shared<Joining>(Joining{std::move(request), std::move(reply), 0, {}});
   Op op;
-  op.is_join = true;
+  op.compares_guard = true;
   op.fail = failing(joining->reply);
   if (keeper_.lease() != 0) {
     Line& at = line(joining->request.line);

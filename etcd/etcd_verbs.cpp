@@ -87,6 +87,13 @@ void EtcdBackend::left(std::string const& name, EntryRef const& self, std::int64
   tidy(name);
 }
 
+void EtcdBackend::read(std::string const& key, Reply<std::optional<std::string>> reply) {
+  ask(range({key, ""}), failing(reply), [this, reply](OpId id, pb::RangeResponse const& response) {
+    finish(id);
+    reply(response.kvs_size() == 0 ? std::nullopt : std::optional(response.kvs(0).value()));
+  });
+}
+
 void EtcdBackend::list(std::string const& name, Reply<std::vector<EntryInfo>> reply) {
   pb::RangeRequest request = range(layout_.line(name));
   request.set_sort_order(pb::RangeRequest::ASCEND);

@@ -6,7 +6,7 @@
 namespace holdfast::detail::etcd {
 namespace {
 
-constexpr std::string_view kGuard = "@guard";
+constexpr std::string_view kGuard = "@guard", kCommit = "@commit";
 
 /// What an entry's name ends in, by kind; the exclusive lock's is bare, since others know only that.
 constexpr std::array<std::string_view, 4> kMarks = {"", "-r", "-w", "-p"};
@@ -28,6 +28,10 @@ KeyRange under(std::string prefix) {
 
 std::string Layout::guard(std::int64_t lease) const { return entry_key(kGuard, hex(lease)); }
 
+std::string Layout::receipt(std::int64_t lease, std::uint32_t slot) const {
+  return entry_key(kCommit, entry_name(lease, slot, Kind::lock));
+}
+
 KeyRange Layout::line(std::string_view line) const { return under(entry_key(line, "")); }
 
 KeyRange Layout::everything() const { return under(root_ + "/"); }
@@ -42,7 +46,7 @@ std::string Layout::entry_key(std::string_view line, std::string_view entry) con
 std::string_view Layout::line_of(std::string_view key) const {
   key.remove_prefix(root_.size() + 1);
   std::string_view const line = key.substr(0, key.find('/'));
-  return line == kGuard || line.size() == key.size() ? std::string_view() : line;
+  return line.starts_with('@') || line.size() == key.size() ? std::string_view() : line;
 }
 
 std::string Layout::entry_name(std::int64_t lease, std::uint32_t slot, Kind kind) {

@@ -9,26 +9,10 @@
 #include <vector>
 
 #include "common/backend.hpp"
+#include "common/slots.hpp"
 #include "etcd/watches.hpp"
 
 namespace holdfast::detail::etcd {
-
-/// Names of entries are used again, since etcd keeps the names of deleted keys until a compaction, and walks them in
-/// every listing. A slot is taken until the fate of its entry is known.
-class Slots {
- public:
-  std::uint32_t take() {
-    std::uint32_t const slot = free_.empty() ? next_++ : *free_.begin();
-    free_.erase(slot);
-    return slot;
-  }
-  void give_back(std::uint32_t slot) { free_.insert(slot); }
-  bool none_taken() const { return free_.size() == next_; }
-
- private:
-  std::uint32_t next_ = 0;
-  std::set<std::uint32_t> free_;
-};
 
 /// Part of a line as some listing showed it: all entries whose number is at least `from` and below `to`, nearest first.
 struct Listing {

@@ -57,6 +57,14 @@ inline pb::Compare if_created_at(std::string key, std::uint64_t revision) {
   return compare;
 }
 
+inline pb::Compare if_equal(std::string key, std::string value) {
+  pb::Compare compare;
+  compare.set_key(std::move(key));
+  compare.set_target(pb::Compare::VALUE);
+  compare.set_value(std::move(value));
+  return compare;
+}
+
 /// Nobody in the range.
 inline pb::Compare if_absent(KeyRange const& range) {
   pb::Compare compare = if_created_at(range.key, 0);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "common/error.hpp"
+#include "local/file_values.hpp"
 
 namespace holdfast::detail {
 
@@ -133,6 +134,33 @@ Result<void> FileBackend::do_leave(std::string const& line, EntryRef const& self
   }
   own_.erase(self.number);
   return {};
+}
+
+void FileBackend::commit(Guarded request, Reply<Fate> reply) {
+  run<Fate>(std::move(reply), [this, request = std::move(request)] { return do_commit(request); });
+}
+
+Result<Fate> FileBackend::do_commit(Guarded const& request) {
+  if (!request.ticket->wanted) return Fate::not_done;
+  auto const there = do_check(request.line, request.self);
+  if (!there) return there.error();
+  if (!*there) return make_error_code(errc::lost);
+  auto values = load_values(store_->dir(), store_->path());
+  if (!values) return values.error();
+  if (auto const key = unmet_condition(request.what, *values)) return fail(errc::conflict, "the key " + *key);
+  apply_writes(request.what, *values);
+  if (auto const stored = store_values(store_->dir(), store_->path(), *values, store_->rights()); !stored)
+    return stored.error();
+  return Fate::done;
+}
+
+void FileBackend::read(std::string const& key, Reply<std::optional<std::string>> reply) {
+  run<std::optional<std::string>>(std::move(reply), [this, key]() -> Result<std::optional<std::string>> {
+    auto const values = load_values(store_->dir(), store_->path());
+    if (!values) return values.error();
+    auto const found = values->find(key);
+    return found == values->end() ? std::nullopt : std::optional(found->second);
+  });
 }
 
 void FileBackend::list(std::string const& line, Reply<std::vector<EntryInfo>> reply) {

@@ -40,6 +40,8 @@ class FileBackend final : public Backend, private Liveness, private Watch::Event
   WatchId await_gone(std::string const& line, EntryRef const& entry, std::function<void(bool)> gone) override;
   void forget(WatchId watch) override;
   void leave(std::string const& line, EntryRef const& self, bool was_first, Reply<void> reply) override;
+  void commit(Guarded request, Reply<Fate> reply) override;
+  void read(std::string const& key, Reply<std::optional<std::string>> reply) override;
   void list(std::string const& line, Reply<std::vector<EntryInfo>> reply) override;
   void names(Reply<std::vector<std::string>> reply) override;
   void check(std::string const& line, EntryRef const& entry, Reply<bool> reply) override;
@@ -84,6 +86,7 @@ class FileBackend final : public Backend, private Liveness, private Watch::Event
   Result<Joined> do_join(Join const& request);
   Result<std::optional<Ahead>> do_look(std::string const& line, EntryRef const& self, Rule rule);
   Result<void> do_leave(std::string const& line, EntryRef const& self, bool was_first);
+  Result<Fate> do_commit(Guarded const& request);
   Result<bool> do_check(std::string const& line, EntryRef const& entry);
 
   // Waiting.

@@ -19,6 +19,7 @@ namespace holdfast::detail::file {
 ///     DIR/counter          tickets, and the mutex under which all that follows is changed
 ///     DIR/sessions/<id>    a FIFO per client
 ///     DIR/lines/<name>     a file per line that has entries
+///     DIR/values           the keys that commits write, if there ever was one
 ///
 /// Thread safety: distinct objects safe; shared objects unsafe.
 class Store {
@@ -41,6 +42,7 @@ class Store {
 
   Counter& counter() { return counter_; }
   Sessions const& sessions() const { return sessions_; }
+  int dir() const { return dir_.get(); }
   int lines() const { return lines_.get(); }
   std::string const& path() const { return path_; }
   Rights rights() const { return {mode_ & 0666U, group_}; }

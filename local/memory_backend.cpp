@@ -72,7 +72,7 @@ void MemoryBackend::renew(bool first) {
       if (first) {
         usable_ = true;
         host_.resumed();
-        for (auto& [op_id, op] : ops_) send(op_id, op);
+        send_again();
         for (auto const& [watch_id, watch] : watches_) send_watch(watch_id);
       }
       // Only now: what is asked on account of this is not to be taken for something sent on the old connection.
@@ -88,6 +88,7 @@ void MemoryBackend::session_lost(MemoryService::SessionId which) {
   usable_ = false;
   host_.cancel(std::exchange(beat_, 0));
   watches_.clear();
+  receipts_ = {};
   auto const ops = std::exchange(ops_, {});
   host_.lost();
   for (auto const& [id, op] : ops) op.lost();
@@ -101,6 +102,14 @@ void MemoryBackend::add(Op op) {
   OpId const id = ++last_op_;
   auto const place = ops_.emplace(id, std::move(op)).first;
   if (usable_) send(id, place->second);
+}
+
+/// On a new connection. An op may end as it is taken up.
+void MemoryBackend::send_again() {
+  std::vector<OpId> all;
+  for (auto const& [id, op] : ops_) all.push_back(id);
+  for (OpId const id : all)
+    if (auto const op = ops_.find(id); op != ops_.end()) send(id, op->second);
 }
 
 void MemoryBackend::send(OpId id, Op& op) {
@@ -175,6 +184,10 @@ void MemoryBackend::look(std::string const& line, EntryRef const& self, Rule rul
 void MemoryBackend::leave(std::string const& line, EntryRef const& self, bool, Reply<void> reply) {
   ask<void>([id = session_, line, self](MemoryService& service) { return service.leave(id, line, self); },
             std::move(reply));
+}
+
+void MemoryBackend::read(std::string const& key, Reply<std::optional<std::string>> reply) {
+  ask<std::optional<std::string>>([key](MemoryService& service) { return service.read(key); }, std::move(reply));
 }
 
 void MemoryBackend::list(std::string const& line, Reply<std::vector<EntryInfo>> reply) {

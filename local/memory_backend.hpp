@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/backend.hpp"
+#include "common/slots.hpp"
 #include "local/memory_service.hpp"
 
 namespace holdfast::detail {
@@ -46,6 +47,8 @@ class MemoryBackend final : public Backend {
   WatchId await_gone(std::string const& line, EntryRef const& entry, std::function<void(bool)> gone) override;
   void forget(WatchId watch) override { watches_.erase(watch); }
   void leave(std::string const& line, EntryRef const& self, bool was_first, Reply<void> reply) override;
+  void commit(Guarded request, Reply<Fate> reply) override;
+  void read(std::string const& key, Reply<std::optional<std::string>> reply) override;
   void list(std::string const& line, Reply<std::vector<EntryInfo>> reply) override;
   void names(Reply<std::vector<std::string>> reply) override;
   void check(std::string const& line, EntryRef const& entry, Reply<bool> reply) override;
@@ -67,11 +70,16 @@ class MemoryBackend final : public Backend {
 
   void add(Op op);
   void send(OpId id, Op& op);
+  void send_again();
   bool finish(OpId id) { return ops_.erase(id) != 0; }
   template <class T>
   void ask(std::function<Result<T>(MemoryService&)> question, Reply<T> reply);
   void send_join(OpId id, std::uint64_t claim, Join const& request, Reply<Joined> const& reply);
   void send_settle(OpId id, std::uint64_t claim, Join const& request, Reply<Joined> const& reply);
+  struct Committing;
+  void send_commit(OpId id, std::shared_ptr<Committing> const& committing);
+  void settle_commit(OpId id, std::shared_ptr<Committing> const& committing);
+  void committed(OpId id, std::shared_ptr<Committing> const& committing, Result<Fate> fate);
   void send_watch(WatchId id);
   void fire(std::string const& line, EntryRef const& entry);
 
@@ -94,6 +102,7 @@ class MemoryBackend final : public Backend {
   TimerId beat_ = 0;
   OpId last_op_ = 0;
   std::map<OpId, Op> ops_;
+  Slots receipts_;  ///< of this session's commits under way
   WatchId last_watch_ = 0;
   std::map<WatchId, Watch> watches_;
 };

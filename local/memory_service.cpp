@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/error.hpp"
+#include "local/values.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -26,7 +27,7 @@ MemoryService::Opened MemoryService::open(std::chrono::milliseconds ttl, Notice 
   std::lock_guard const guard(mutex_);
   expire_due();
   SessionId const id = ++revision_;
-  sessions_.emplace(id, Session{ttl, clock_() + ttl, ++revision_, std::move(notice), {}});
+  sessions_.emplace(id, Session{ttl, clock_() + ttl, ++revision_, std::move(notice), {}, {}});
   return {id, revision_};
 }
 
@@ -171,6 +172,39 @@ Result<void> MemoryService::leave(SessionId id, std::string const& name, EntryRe
   if (place == lines_.end()) return {};
   if (auto const at = find(place->second, self); at != place->second.end()) erase(name, at, Change::What::left, id);
   return {};
+}
+
+Result<MemoryService::Committed> MemoryService::commit(SessionId id, std::uint64_t guard, Receipt receipt,
+                                                       Guarded const& request) {
+  std::lock_guard const lock(mutex_);
+  expire_due();
+  Session* const session = find(id);
+  if (!session) return lost_session();
+  if (session->guard != guard && !ignores_guards_) return Committed{Committed::What::barred};
+  auto const place = lines_.find(request.line);
+  if (place == lines_.end() || find(place->second, request.self) == place->second.end())
+    return Committed{Committed::What::no_entry};
+  if (auto const unmet = unmet_condition(request.what, values_)) return Committed{Committed::What::conflict, *unmet};
+  apply_writes(request.what, values_);
+  session->receipts[receipt.slot] = receipt.number;
+  if (commit_observer_) commit_observer_(request.line, request.self, request.what);
+  return Committed{Committed::What::done};
+}
+
+Result<MemoryService::SettledCommit> MemoryService::settle_commit(SessionId id, Receipt receipt) {
+  std::lock_guard const lock(mutex_);
+  expire_due();
+  Session* const session = find(id);
+  if (!session) return lost_session();
+  session->guard = ++revision_;
+  auto const found = session->receipts.find(receipt.slot);
+  return SettledCommit{session->guard, found != session->receipts.end() && found->second == receipt.number};
+}
+
+std::optional<std::string> MemoryService::read(std::string const& key) {
+  std::lock_guard const lock(mutex_);
+  auto const found = values_.find(key);
+  return found == values_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::vector<EntryInfo> MemoryService::list(std::string const& name) {

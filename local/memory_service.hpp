@@ -42,6 +42,21 @@ class MemoryService {
     std::optional<Joined> found;
   };
 
+  /// What came of a commit. `barred`: the guard has moved on, nothing was done.
+  struct Committed {
+    enum class What { done, barred, no_entry, conflict } what;
+    std::string key{};  ///< of the condition that was not met
+  };
+  /// Where a commit leaves proof that it was done: one of its session's slots, and its own number.
+  struct Receipt {
+    std::uint32_t slot = 0;
+    std::uint64_t number = 0;
+  };
+  struct SettledCommit {
+    std::uint64_t guard = 0;
+    bool done = false;
+  };
+
   /// What has just become of an entry, for those who check the service's clients.
   struct Change {
     enum class What { joined, left, expired, removed } what;
@@ -51,6 +66,7 @@ class MemoryService {
     SessionId by = 0;  ///< whose request it was; 0: nobody's
   };
   using Observer = std::function<void(Change const&)>;
+  using CommitObserver = std::function<void(std::string const& line, EntryRef const& entry, Commit const& what)>;
 
   explicit MemoryService(Clock clock) : clock_(std::move(clock)) {}
 
@@ -70,6 +86,10 @@ class MemoryService {
   enum class Seen { there, gone };
   Result<Seen> watch(SessionId session, std::string const& line, EntryRef const& entry);
   Result<void> leave(SessionId session, std::string const& line, EntryRef const& self);
+  Result<Committed> commit(SessionId session, std::uint64_t guard, Receipt receipt, Guarded const& request);
+  /// Moves the guard on, so that no earlier commit can take effect any more, and tells whether this one did.
+  Result<SettledCommit> settle_commit(SessionId session, Receipt receipt);
+  std::optional<std::string> read(std::string const& key);
   std::vector<EntryInfo> list(std::string const& line);
   std::vector<std::string> names();
   bool check(std::string const& line, EntryRef const& entry);
@@ -82,6 +102,7 @@ class MemoryService {
   bool outage();
   void ignore_guards() { ignores_guards_ = true; }                      ///< as a service that has none
   void observe(Observer observer) { observer_ = std::move(observer); }  ///< told inside a lock, as notices are
+  void observe_commits(CommitObserver observer) { commit_observer_ = std::move(observer); }
   std::size_t session_count();
   TimePoint next_expiry();
 
@@ -92,6 +113,7 @@ class MemoryService {
     std::uint64_t guard = 0;
     Notice notice;
     Renewed renewed;
+    std::map<std::uint32_t, std::uint64_t> receipts;  ///< by slot
   };
   struct Entry {
     EntryInfo info;
@@ -113,9 +135,11 @@ class MemoryService {
   std::uint64_t revision_ = 0;
   std::map<SessionId, Session> sessions_;
   std::map<std::string, Line> lines_;
+  std::map<std::string, std::string> values_;
   bool outage_ = false;
   bool ignores_guards_ = false;
   Observer observer_;
+  CommitObserver commit_observer_;
 };
 
 }  // namespace holdfast::detail

@@ -32,7 +32,7 @@ inline int exit_code_of(error_code const& error) {
   if (error == errc::invalid_argument) return exit_codes::usage;
   if (error == errc::denied) return exit_codes::denied;
   if (error == errc::lost) return exit_codes::lost;
-  if (error == errc::corrupt || error == errc::not_supported) return exit_codes::bad_state;
+  if (error == errc::corrupt || error == errc::conflict || error == errc::not_supported) return exit_codes::bad_state;
   return exit_codes::internal;
 }
 

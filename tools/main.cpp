@@ -16,9 +16,9 @@ using namespace holdfast::tool;
 constexpr char kAbout[] = "Locks that reach as far as your cluster, for commands and scripts.";
 
 constexpr char kExamples[] = R"(Examples:
-  One nightly job for the whole cluster: a crontab line, the same on every host. With --wait 0s the hosts that come
-  second exit with 75 at once.
-    0 3 * * *  holdfast run --url etcd://h1,h2,h3/cron --wait 0s nightly-report -- /usr/local/bin/report
+  One nightly job for the whole cluster: a crontab line, the same on every host. Who gets the lock runs it; should that
+  fail, the next one does; all others say by whom it was done, and exit with 0. (% is special in a crontab.)
+    0 3 * * *  holdfast run --url etcd://h1,h2,h3/cron --once $(date +\%F) nightly-report -- /usr/local/bin/report
 
   Deploys one after the other, in the order in which they came:
     export HOLDFAST_URL=zk://h1:2181,h2:2181/deploy
@@ -40,6 +40,10 @@ constexpr char kRunHelp[] = R"(CMD finds in its environment:
 
 If the hold can no longer be proven, CMD gets TERM while the grace still fits before the deadline, and KILL at it.
 
+With --once, that CMD ended with 0 is recorded in the service, for good, as long as the lock is still held: the record
+names the label, the time and the fence. CMD is run again, by whoever comes next, if it failed or if that could not be
+recorded (76: the lock was lost first).
+
 Exit code: that of CMD; 128+n if signal n ended it; 126 or 127 if it could not be started;
   75 not acquired in time   76 the lock was lost and CMD was stopped   69 the service cannot be reached
   64 usage                  77 not permitted                           78 damaged state, or not supported
@@ -47,7 +51,8 @@ Exit code: that of CMD; 128+n if signal n ended it; 126 or 127 if it could not b
 Examples:
   holdfast run --local backup -- tar czf /backup/home.tgz /home
   holdfast run --wait 30s --grace 7s db/migrate -- sh -c 'psql -v fence="$HOLDFAST_FENCE" -f migrate.sql'
-  */5 * * * *  holdfast run --url etcd://h1,h2,h3/cron --wait 0s poll-feed -- /usr/local/bin/poll-feed)";
+  */5 * * * *  holdfast run --url etcd://h1,h2,h3/cron --wait 0s poll-feed -- /usr/local/bin/poll-feed
+  holdfast run --once v42 schema -- ./migrate-to-v42)";
 
 /// CLI11 knows nothing of what comes after `--`.
 class Formatter : public CLI::Formatter {
@@ -86,6 +91,11 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
   add_duration(
       *run, "--grace", options.grace,
       "How long CMD gets between TERM and KILL if the lock is being lost (5s, or about a third of the ttl if less)");
+  run->add_option(
+         "--once", options.once,
+         "Run CMD at most once successfully per KEY, whoever runs it; if it was done before, say by whom, and exit "
+         "with 0")
+      ->type_name("KEY");
   run->add_option("--label", options.label, "What others see in `holdfast ls` (host:pid)");
   run->add_option("NAME", options.name, "The lock's name")->required();
   run->footer(kRunHelp);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <holdfast/holdfast.hpp>
 #include <thread>
 
@@ -94,6 +95,7 @@ struct Held {
   Client client;
   Hold hold;
   double drift;
+  std::optional<Once::Record> done{};  ///< of what is to be done once: then there is no hold
 };
 
 /// Connects and stands in line on a thread of its own, while signals are read here.
@@ -125,11 +127,24 @@ class Acquire {
   Result<Held> work() {
     auto client = Client::connect(config_);
     if (!client) return client.error();
+    if (auto before = done_before(*client); !before || *before) return no_need(*client, before);
     in_line_ = true;
     auto hold = client->lock(options_.name)
                     .acquire({.timeout = options_.wait, .stop = stop_.get_token(), .label = options_.label});
     if (!hold) return hold.error();
+    if (auto before = done_before(*client); !before || *before) return no_need(*client, before);
     return Held{std::move(*client), std::move(*hold), config_.drift};
+  }
+
+  /// Asked before standing in line, since most who come find it done, and again under the lock.
+  Result<std::optional<Once::Record>> done_before(Client const& client) const {
+    if (!options_.once) return std::optional<Once::Record>();
+    return client.once(options_.name, *options_.once).done();
+  }
+
+  Result<Held> no_need(Client const& client, Result<std::optional<Once::Record>> const& before) const {
+    if (!before) return before.error();
+    return Held{client, Hold(), config_.drift, *before};
   }
 
   void cancel(int signal) {
@@ -259,6 +274,25 @@ int run_holding(RunOptions const& options, Held& held, Signals const& signals) {
   return Supervisor(child, held.hold, *grace, signals)();
 }
 
+int done_already(std::string const& key, Once::Record const& record) {
+  auto const at = std::chrono::system_clock::to_time_t(record.at);
+  std::tm parts{};
+  gmtime_r(&at, &parts);
+  char time[64];
+  std::strftime(time, sizeof time, "%Y-%m-%d %H:%M:%S UTC", &parts);
+  std::fprintf(stderr, "holdfast: %s was done at %s by %s (fence %s)\n", one_word(key).c_str(), time,
+               one_word(record.by).c_str(), record.fence.to_string().c_str());
+  return exit_codes::ok;
+}
+
+/// Only now has it been done, as far as the others are concerned.
+int record(RunOptions const& options, Held& held) {
+  auto const recorded = held.client.once(options.name, *options.once).record(held.hold);
+  if (recorded) return exit_codes::ok;
+  std::fprintf(stderr, "holdfast: the command succeeded, but that could not be recorded, and it may be run again\n");
+  return complain(recorded.error());
+}
+
 }  // namespace
 
 int run(RunOptions const& options) {
@@ -269,7 +303,9 @@ int run(RunOptions const& options) {
   auto held = acquire();
   if (acquire.signal() != 0) return exit_codes::by_signal + acquire.signal();
   if (!held) return complain(held.error());
-  int const code = run_holding(options, *held, signals);
+  if (held->done) return done_already(*options.once, *held->done);
+  int code = run_holding(options, *held, signals);
+  if (options.once && code == exit_codes::ok) code = record(options, *held);
   // The command ended within the hold; that giving it back failed is worth a word, not another exit code.
   if (auto const released = held->hold.release(); !released && code != exit_codes::lost)
     (void)complain(released.error());

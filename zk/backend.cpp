@@ -30,6 +30,8 @@ ZkBackend::ZkBackend(Config const& config, Host& host)
                       watches_.clear();
                       own_.clear();
                       listings_.clear();
+                      receipts_ = {};
+                      receipt_nodes_.clear();
                     },
                 .changed = [this](std::string const& path, bool deleted) { watches_.changed(path, deleted); }}),
       watches_(session_, host) {}

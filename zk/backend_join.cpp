@@ -106,18 +106,13 @@ void ZkBackend::adopt(OpId op, std::shared_ptr<Joining> const& joining, std::str
 }
 
 /// The root's own nodes stay; a lock's directory is a container, which the server removes when it is empty (perhaps
-/// right now: then all this is done once more). Only the last answer counts: a parent that may not be written to
-/// refuses what exists already, too.
+/// right now: then all this is done once more).
 void ZkBackend::make_directory(OpId op, std::shared_ptr<Joining> const& joining) {
-  auto const refused = std::make_shared<int>(ZOK);
-  std::string const& root = config_.root;
-  for (auto end = root.find('/', 1); !root.empty(); end = root.find('/', end + 1)) {
-    session_.handle().create(root.substr(0, end), "", guarded(), ZOO_PERSISTENT, [refused](ZkReply const& made) {
-      if (made.rc == ZNOAUTH) *refused = made.rc;
-    });
-    if (end == std::string::npos) break;
-  }
   std::string const where = directory(joining->request.line);
+  auto const refused = std::make_shared<int>(ZOK);
+  make_nodes(config_.root, [refused](ZkReply const& made) {
+    if (made.rc == ZNOAUTH) *refused = made.rc;
+  });
   session_.handle().create(
       where, "", guarded(), ZOO_CONTAINER, [this, op, joining, refused, where](ZkReply const& made) {
         if (!session_.usable(op, made)) return;
@@ -125,6 +120,15 @@ void ZkBackend::make_directory(OpId op, std::shared_ptr<Joining> const& joining)
         session_.finish(op);
         joining->reply(zk_error(made.rc == ZNONODE && *refused != ZOK ? *refused : made.rc, where));
       });
+}
+
+/// Every node on the way, and the last one, unless it is there. A parent that may not be written to refuses what exists
+/// already, too: only what comes of the last node counts.
+void ZkBackend::make_nodes(std::string const& where, ZkDone done) {
+  for (auto end = where.find('/', 1); !where.empty(); end = where.find('/', end + 1)) {
+    session_.handle().create(where.substr(0, end), "", guarded(), ZOO_PERSISTENT, done);
+    if (end == std::string::npos) break;
+  }
 }
 
 /// The right to delete is a right on the parent: where everybody has it, an entry's own rights protect nothing.

@@ -2,6 +2,7 @@
 #include "common/names.hpp"
 #include "zk/backend.hpp"
 #include "zk/error.hpp"
+#include "zk/round.hpp"
 
 // What only reads.
 
@@ -50,26 +51,21 @@ void ZkBackend::check(std::string const& line, EntryRef const& entry, Reply<bool
       std::move(reply));
 }
 
+void ZkBackend::read(std::string const& key, Reply<std::optional<std::string>> reply) {
+  ask<std::optional<std::string>>(
+      [this, key](ZkDone done) {
+        session_.handle().sync(key, [](ZkReply const&) {});
+        session_.handle().get(key, std::move(done));
+      },
+      [key](ZkReply const& answer) -> Result<std::optional<std::string>> {
+        if (answer.rc == ZOK) return std::optional(answer.text);
+        if (answer.rc == ZNONODE) return std::optional<std::string>();
+        return zk_error(answer.rc, key);
+      },
+      std::move(reply));
+}
+
 namespace {
-
-/// Questions about each of several names, sent together and answered together.
-struct Round {
-  std::size_t open = 0;
-  std::vector<ZkReply> answers;
-  std::function<void(std::vector<ZkReply> const&)> done;
-
-  static void ask(std::vector<std::string> const& paths, std::function<void(std::string const&, ZkDone)> const& request,
-                  std::function<void(std::vector<ZkReply> const&)> done) {
-    auto const round =
-        std::make_shared<Round>(Round{paths.size(), std::vector<ZkReply>(paths.size()), std::move(done)});
-    if (paths.empty()) return round->done({});
-    for (std::size_t i = 0; i < paths.size(); ++i)
-      request(paths[i], [round, i](ZkReply const& answer) {
-        round->answers[i] = answer;
-        if (--round->open == 0) round->done(round->answers);
-      });
-  }
-};
 
 std::chrono::system_clock::time_point time_of(std::int64_t ms) {
   return std::chrono::system_clock::time_point(std::chrono::milliseconds(ms));

@@ -15,6 +15,8 @@ inline error_code zk_error(int rc, std::string const& path) {
     case ZNOAUTH:
     case ZAUTHFAILED:
     case ZINVALIDACL: return fail(errc::denied, text, rc);
+    case ZBADARGUMENTS:
+    case ZNOTEMPTY:
     case ZNOCHILDRENFOREPHEMERALS: return fail(errc::invalid_argument, text, rc);
     default: return fail(errc::unavailable, text, rc);
   }

@@ -30,7 +30,7 @@ struct ZkHandle::Call {
   ZkDone done;
   bool write = false;
   ZkReply reply;
-  zoo_op_result_t result{};  ///< where a multi wants to put it
+  std::vector<zoo_op_result_t> results;  ///< where a multi wants to put them
 };
 
 /// What the C client calls, on its own threads. None of this does more than copy and post.
@@ -53,6 +53,12 @@ struct ZkCallbacks {
   }
 
   static void on_void(int rc, void const* data) { finish(rc, data); }
+  static void on_multi(int rc, void const* data) {
+    auto& call = of(data);
+    while (call.reply.failed + 1 < call.results.size() && call.results[call.reply.failed].err == ZOK)
+      ++call.reply.failed;
+    finish(rc, data);
+  }
   static void on_string(int rc, char const*, void const* data) { finish(rc, data); }
   static void on_created(int rc, char const* path, Stat const* stat, void const* data) {
     if (rc == ZOK) of(data).reply.text = path;
@@ -218,12 +224,32 @@ void ZkHandle::sync(std::string const& path, ZkDone done) {
   sent(rc, std::move(made));
 }
 
-void ZkHandle::write_nothing(std::string const& path, ZkDone done) {
+void ZkHandle::multi(std::vector<ZkPart> const& parts, bool creator_only, ZkDone done) {
   auto made = call(std::move(done), true);
-  zoo_op_t op;
-  zoo_check_op_init(&op, path.c_str(), -1);
-  int const rc = zoo_amulti(zh_, 1, &op, &made->result, ZkCallbacks::on_void, made.get());
+  made->results.resize(parts.size());
+  auto const& acl = creator_only ? ZOO_CREATOR_ALL_ACL : ZOO_OPEN_ACL_UNSAFE;
+  std::vector<zoo_op_t> ops(parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    auto const& [what, path, data, version] = parts[i];
+    auto const size = static_cast<int>(data.size());
+    switch (what) {
+      case ZkPart::What::check: zoo_check_op_init(&ops[i], path.c_str(), version); break;
+      case ZkPart::What::create:
+      case ZkPart::What::create_ephemeral:
+        zoo_create_op_init(&ops[i], path.c_str(), data.data(), size, &acl,
+                           what == ZkPart::What::create ? 0 : ZOO_EPHEMERAL, nullptr, 0);
+        break;
+      case ZkPart::What::set: zoo_set_op_init(&ops[i], path.c_str(), data.data(), size, version, nullptr); break;
+      case ZkPart::What::remove: zoo_delete_op_init(&ops[i], path.c_str(), version); break;
+    }
+  }
+  int const rc = zoo_amulti(zh_, static_cast<int>(ops.size()), ops.data(), made->results.data(), ZkCallbacks::on_multi,
+                            made.get());
   sent(rc, std::move(made));
+}
+
+void ZkHandle::write_nothing(std::string const& path, ZkDone done) {
+  multi({{ZkPart::What::check, path}}, false, std::move(done));
 }
 
 void ZkHandle::watch(std::string const& path, ZkDone done) {

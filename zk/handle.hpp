@@ -23,6 +23,7 @@ struct ZkReply {
   std::vector<std::string> names;
   Stat stat{};
   bool world_deletes = false;  ///< of an ACL: anybody may delete children
+  std::size_t failed = 0;      ///< of a multi that was refused: which of its parts is why
 
   /// The connection went before an answer came: the request may or may not have had its effect, or still have it.
   bool cut() const {
@@ -35,6 +36,14 @@ struct ZkReply {
 };
 
 using ZkDone = std::function<void(ZkReply const&)>;
+
+/// One part of a multi.
+struct ZkPart {
+  enum class What { check, create, create_ephemeral, set, remove } what;
+  std::string path;
+  std::string data{};
+  int version = -1;  ///< -1: any
+};
 
 /// One session of the ZooKeeper C client. Its threads only post: everything here is called, and calls back, inside the
 /// monitor, in the order in which the server answered. What may block (name resolution, closing) runs on a thread of
@@ -71,6 +80,8 @@ class ZkHandle : public std::enable_shared_from_this<ZkHandle> {
   void get(std::string const& path, ZkDone done);
   void get_acl(std::string const& path, ZkDone done);
   void sync(std::string const& path, ZkDone done);
+  /// All parts or none.
+  void multi(std::vector<ZkPart> const& parts, bool creator_only, ZkDone done);
   /// A write that changes nothing: the leader checks the session, and a quorum agrees. An answer that refuses it, for
   /// want of rights or of the node, says that as well.
   void write_nothing(std::string const& path, ZkDone done);

@@ -219,7 +219,8 @@ void ZkSession::send_waiting() {
     OpId const id = *waiting_.begin();
     waiting_.erase(waiting_.begin());
     Op& op = ops_.at(id);
-    op.send(id, std::exchange(op.sent, true));
+    auto const send = op.send;  // the op may be gone by the time this returns
+    send(id, std::exchange(op.sent, true));
   }
 }
 

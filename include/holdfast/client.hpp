@@ -14,6 +14,8 @@
 
 namespace holdfast {
 
+class Once;
+
 namespace detail {
 class Handle;
 }
@@ -62,6 +64,13 @@ class HOLDFAST_API Client {
   /// Whether the hold that a sequencer stands for still does: true current, false stale.
   /// Errors: as inspect; invalid_argument also if the sequencer is of another service or root. Round trips: 1.
   [[nodiscard]] Result<bool> check(Sequencer const& sequencer) const;
+
+  /// The value of a key that `Hold::commit` writes, as it is now and not as some member remembers it; none if the key
+  /// is not there. Errors: as inspect. Round trips: 1.
+  [[nodiscard]] Result<std::optional<std::string>> read(std::string_view key) const;
+
+  /// Something to be done once in the whole fleet, under the lock `lock`; both names as for lock(). See once.hpp.
+  [[nodiscard]] Once once(std::string_view lock, std::string_view key) const;
 
   /// The lease that the service granted; none where the kernel watches over the owner (`file:`).
   [[nodiscard]] std::optional<std::chrono::milliseconds> ttl() const;

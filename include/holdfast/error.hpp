@@ -25,6 +25,7 @@ enum class errc {
   would_deadlock,    ///< a blocking call on the client's own notification thread
   closed,            ///< the client is closed, or this is the child of a fork
   corrupt,           ///< stored state is damaged; nothing was guessed
+  conflict,          ///< a key was not as a commit's condition wanted it; nothing was written
 };
 
 using error_code = boost::system::error_code;

@@ -3,6 +3,7 @@
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/async_result.hpp>
 #include <chrono>
+#include <holdfast/commit.hpp>
 #include <holdfast/detail/completion.hpp>
 #include <holdfast/detail/duration.hpp>
 #include <holdfast/error.hpp>
@@ -72,6 +73,30 @@ class HOLDFAST_API Hold {
   /// A proof of this hold that another process can check.
   [[nodiscard]] Sequencer sequencer() const;
 
+  /// Writes to keys of your own in the coordination service, all or nothing, and only if this hold still stands there.
+  ///
+  /// Commits of one hold are carried out in the order of the calls. A lost answer is looked into: should it turn out
+  /// that nothing was done, the commit is sent again. A copy that arrives late is refused. Waits at most
+  /// `request_timeout`. Errors: lost (nothing was written), conflict (a condition was not met; names the key; nothing
+  /// was written), unavailable (nothing was written), unknown_outcome (it was sent, and its fate could not be learned
+  /// in time: commit the same object again, also after the hold was lost, to be told what became of it; while it is
+  /// unknown, and once the hold was lost, that may be `unknown_outcome` again), denied, invalid_argument (a key or a
+  /// size), would_deadlock, closed. Round trips: 1; in ZooKeeper one more to compare values, or to make nodes.
+  Result<void> commit(Commit const& what);
+
+  /// The same without blocking; completes with `void(error_code)`.
+  /// Cancellation: not supported. Lifetime: the hold may be released or destroyed at once; what was not sent by then is
+  /// not sent any more, and the lock is given back as soon as what was sent has been answered.
+  template <boost::asio::completion_token_for<void(error_code)> Token>
+  auto async_commit(Commit what, Token&& token) {
+    return boost::asio::async_initiate<Token, void(error_code)>(
+        [state = state_](auto handler, Commit commit) mutable {
+          auto const executor = notifier(state.get());
+          start_commit(std::move(state), std::move(commit), detail::posting<error_code>(std::move(handler), executor));
+        },
+        token, std::move(what));
+  }
+
   /// Gives the lock back. The hold is invalid from this call on, whatever the result.
   /// Errors: lost (it was lost before), unknown_outcome (not confirmed by the hold's deadline; clean-up goes on),
   /// would_deadlock, closed, invalid_argument (empty). Round trips: 1.
@@ -93,6 +118,8 @@ class HOLDFAST_API Hold {
   friend struct detail::Access;
   explicit Hold(std::shared_ptr<detail::HoldState> state) noexcept;
   static boost::asio::any_io_executor notifier(detail::HoldState const* state);
+  static void start_commit(std::shared_ptr<detail::HoldState> state, Commit what,
+                           boost::asio::any_completion_handler<void(error_code)> done);
   static void start_release(std::shared_ptr<detail::HoldState> state,
                             boost::asio::any_completion_handler<void(error_code)> done);
 

@@ -29,7 +29,7 @@ run_outside() {  # PROGRAM
 case $step in
   install)
     [[ $kind == static ]] || build_shared -DHOLDFAST_BUILD_TOOL=ON -DHOLDFAST_WITH_FILE=ON -DHOLDFAST_WITH_MEMORY=ON \
-      -DHOLDFAST_WITH_ZK=ON -DHOLDFAST_WITH_ETCD=ON
+      -DHOLDFAST_WITH_ZK=ON -DHOLDFAST_WITH_ETCD=ON -DHOLDFAST_WITH_POSTGRES=ON -DHOLDFAST_WITH_SQLITE=ON
     rm -rf "$prefix" "$prefix.made"
     "$CMAKE" --install "$tree" --prefix "$prefix.made"
     mv "$prefix.made" "$prefix"  # whatever is installed has to stand being moved
@@ -48,6 +48,20 @@ case $step in
       -DCMAKE_CXX_COMPILER="$CXX" -DCMAKE_CXX_COMPILER_LAUNCHER="$LAUNCHER"
     "$CMAKE" --build "$work/find_package"
     run_outside "$work/find_package/outside"
+    ! ldd "$work/find_package/outside" | grep -E 'libpq|sqlite' || stop "it links stores that it did not ask for"
+    ;;
+
+  stores)
+    "$CMAKE" -S "$SOURCE/tests/install/stores" -B "$work/stores" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" \
+      -DCMAKE_CXX_COMPILER="$CXX" -DCMAKE_CXX_COMPILER_LAUNCHER="$LAUNCHER"
+    "$CMAKE" --build "$work/stores"
+    "$work/stores/stores"
+    export PKG_CONFIG_PATH=$prefix/$libdir/pkgconfig
+    flags=$(pkg-config --cflags --libs holdfast-postgres holdfast-sqlite)
+    echo "pkg-config: $flags"
+    # shellcheck disable=SC2086  # flags are words
+    "$CXX" -std=c++20 "$SOURCE/tests/install/stores/main.cpp" -o "$work/stores/by_pkg_config" $flags
+    LD_LIBRARY_PATH=$prefix/$libdir "$work/stores/by_pkg_config"
     ;;
 
   pkg_config)
@@ -65,12 +79,21 @@ case $step in
     nm -DC --defined-only "$library" >"$work/symbols"
     grep -q 'T holdfast::Client::connect' "$work/symbols" || stop "$library does not export Client::connect"
     ! grep -E '[TDBRVWu] (holdfast::detail::|toml::|etcdserverpb::)' "$work/symbols" || stop "$library exports what is not public"
+    for store in postgres sqlite; do
+      nm -DC --defined-only "$prefix/$libdir/libholdfast-$store.so" >"$work/symbols"
+      grep -q "T holdfast::$store::guard" "$work/symbols" || stop "libholdfast-$store.so does not export guard"
+      ! grep -E '[TDBRVWu] holdfast::(stores::|.*::Connection)' "$work/symbols" ||
+        stop "libholdfast-$store.so exports what is not public"
+    done
     ;;
 
   without)
     # The program that was linked against the whole library runs against one that lacks a backend.
     outside() { LD_LIBRARY_PATH=$tree/common "$work/outside" "$@"; }
-    build_without() { build_shared -DHOLDFAST_BUILD_TOOL=OFF "$@" >"$work/without.log" || { cat "$work/without.log"; exit 1; }; }
+    build_without() {
+      build_shared -DHOLDFAST_BUILD_TOOL=OFF -DHOLDFAST_WITH_POSTGRES=OFF -DHOLDFAST_WITH_SQLITE=OFF "$@" \
+        >"$work/without.log" || { cat "$work/without.log"; exit 1; }
+    }
     locks=$(mktemp -d)
     trap 'rm -rf "$locks"' EXIT
     build_without -DHOLDFAST_WITH_FILE=OFF -DHOLDFAST_WITH_MEMORY=ON

@@ -36,6 +36,29 @@ void Checker::changed(Change const& change) {
                                                  ", who still waits, was removed by its own client");
 }
 
+void Checker::committed(std::string const& line, detail::EntryRef const& entry, Commit const& what) {
+  std::string const value = *what.writes().begin()->second;
+  std::uint64_t const number = entry.number;
+  world_.say("service", "entry " + std::to_string(number) + " commits " + value);
+  if (!done_commits_.insert(value).second) world_.broke("a commit is done once", value + " was done twice");
+  if (refused_commits_.contains(value))
+    world_.broke("a late request does no harm", value + " was done after its owner was told that nothing was written");
+  auto const& entries = lines_.at(line);
+  if (!entries.contains(number)) world_.broke("a commit is done under its lock", value + " was done without an entry");
+  bool const exclusive = entries.contains(number) && entries.at(number).kind == Kind::lock;
+  std::uint64_t& last = last_commit_[line];
+  if (exclusive && number < last)
+    world_.broke("a late request does no harm",
+                 value + " was done after one of entry " + std::to_string(last) + ", which came later in line");
+  last = std::max(last, number);
+}
+
+void Checker::told_of_commit(std::string const& value, bool done) {
+  if (!done) refused_commits_.insert(value);
+  if (done != done_commits_.contains(value))
+    world_.broke("one outcome", "the owner of " + value + " was told that it was " + (done ? "" : "not ") + "done");
+}
+
 void Checker::forget(std::string const& who) {
   std::erase_if(wanted_, [&](auto const& each) { return each.first.starts_with(who + "#"); });
 }

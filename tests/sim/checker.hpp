@@ -34,6 +34,8 @@ class Checker {
   Checker(World& world, bool tampered) : world_(world), tampered_(tampered) {}
 
   void changed(detail::MemoryService::Change const& change);
+  void committed(std::string const& line, detail::EntryRef const& entry, Commit const& what);
+  void told_of_commit(std::string const& value, bool done);
   /// `at_once`: nothing kept the user's code from being told of it.
   void granted(Held const& held, bool at_once);
   void after_step(std::vector<Held*> const& holds);
@@ -68,6 +70,9 @@ class Checker {
   std::map<std::string, Fence> highest_;                         ///< fence of a line's exclusive grants
   std::set<std::pair<std::string, Fence>> seen_;
   std::map<std::string, Machine const*> wanted_;
+  std::map<std::string, std::uint64_t> last_commit_;  ///< by line: number of the entry that made it
+  std::set<std::string> done_commits_;                ///< by value
+  std::set<std::string> refused_commits_;             ///< whose owner was told that nothing was written
 };
 
 }  // namespace holdfast::sim

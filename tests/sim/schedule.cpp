@@ -56,6 +56,9 @@ class Schedule {
         world_, *checker_, service_, kTtl, kRequestTimeout, faults_ == 0 && what == Break::nothing, false, false, {}});
     if (what == Break::tamper) faults_ |= tampering;
     if (what == Break::guard) service_.ignore_guards();
+    service_.observe_commits([this](std::string const& line, detail::EntryRef const& entry, Commit const& commit) {
+      checker_->committed(line, entry, commit);
+    });
     service_.observe([this](MemoryService::Change const& change) {
       checker_->changed(change);
       if (change.what != MemoryService::Change::What::joined) expect_served(change.line);

@@ -90,6 +90,9 @@ void Worker::done(unsigned round, error_code ec, Hold hold) {
   held_.emplace(Held{&machine_, name_, line_, kind_, rule_, std::move(hold), std::move(token)});
   s_.checker.granted(*held_, undisturbed_since(began_));
   Duration const how_long = world().chance(0.7) ? world().between(0ms, 300ms) : world().between(0ms, 2 * s_.ttl);
+  if (world().chance(0.3)) commit();  // at once, so that it crosses the release of the one before
+  for (int more = 0; more < 2; ++more)
+    if (world().chance(0.3)) machine_.after(world().between(0ms, how_long), [this] { commit(); });
   machine_.after(how_long, [this] { give_back(); });
 }
 
@@ -120,6 +123,39 @@ void Worker::failed(error_code ec) {
   } else {
     wrong("which no acquire may give");
   }
+}
+
+void Worker::commit() {
+  if (!held_) return;
+  std::string const value = label() + "/" + std::to_string(++commits_);
+  send_commit(Commit().put("/" + line_, value), value);
+}
+
+void Worker::send_commit(Commit const& what, std::string const& value) {
+  world().say(name_, "commits " + value);
+  ++committing_;
+  held_->hold.async_commit(what, [=, this, began = world().now(), deadline = machine_.clock() + s_.request_timeout](
+                                     error_code ec) { committed(ec, what, value, began, deadline); });
+}
+
+void Worker::committed(error_code ec, Commit const& what, std::string const& value, TimePoint began,
+                       TimePoint deadline) {
+  if (s_.over) return;
+  --committing_;
+  world().say(name_, "has committed " + value + ": " + (ec ? ec.message() : "done"));
+  if (undisturbed_since(began) && machine_.clock() > deadline + kSlack)
+    world().broke("deadlines hold", name_ + " was told of a commit " + seconds(machine_.clock() - deadline) + " late");
+  if (ec == errc::unknown_outcome) {
+    ++s_.counts["commits of unknown outcome"];
+    bool const same_hold = held_ && value.starts_with(label() + "/");
+    if (same_hold && world().chance(0.5)) send_commit(what, value);
+    return;
+  }
+  if (ec == errc::closed) return;  // which says nothing of one that was asked about again
+  ++s_.counts[ec ? "commits not done" : "commits done"];
+  if (ec && ec != errc::lost && ec != errc::unavailable)
+    world().broke("documented errors", name_ + " got \"" + ec.message() + "\" from a commit");
+  s_.checker.told_of_commit(value, !ec);
 }
 
 void Worker::give_back() {

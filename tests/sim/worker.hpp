@@ -37,7 +37,7 @@ class Worker {
         rule_(rule) {}
 
   void start() { again(); }
-  bool busy() const { return pending_ || held_ || releasing_ > 0; }
+  bool busy() const { return pending_ || held_ || releasing_ > 0 || committing_ > 0; }
   bool pending() const { return pending_ && !cancelled_; }
   bool dead() const { return machine_.dead(); }
   std::string const& name() const { return name_; }
@@ -57,6 +57,9 @@ class Worker {
   void cancel_later();
   void done(unsigned round, error_code ec, Hold hold);
   void failed(error_code ec);
+  void commit();
+  void send_commit(Commit const& what, std::string const& value);
+  void committed(error_code ec, Commit const& what, std::string const& value, TimePoint began, TimePoint deadline);
   void give_back();
   void released(error_code ec, std::uint64_t number, TimePoint deadline, TimePoint began);
   bool undisturbed_since(TimePoint when) const;
@@ -76,6 +79,8 @@ class Worker {
   bool cancelled_ = false;
   bool tries_ = false;
   int releasing_ = 0;
+  int committing_ = 0;
+  unsigned commits_ = 0;
   TimePoint began_{};                  ///< true time
   std::optional<TimePoint> deadline_;  ///< by the machine's clock
   std::stop_source stop_;

@@ -1,6 +1,7 @@
 """The `holdfast` command beside a real cluster (tests/cluster). Usage: cluster_test.py path/to/holdfast"""
 
 import os
+import signal
 import socket
 import sys
 import time
@@ -20,12 +21,31 @@ def tell(command):
         raise AssertionError(f"{command}: {answer}")
 
 
-class OnACluster(ToolTest):
+class Beside(ToolTest):
+    count = 0
+
     def setUp(self):
         super().setUp()
-        self.place = f"{os.environ['HOLDFAST_TEST_URL']}/tool-{os.getpid()}"
+        Beside.count += 1
+        self.place = f"{os.environ['HOLDFAST_TEST_URL']}/tool-{os.getpid()}-{Beside.count}"
         self.url = f"{self.place}?ttl=3s"
 
+
+class OnceOnACluster(Beside, tool_test.Once):
+    def test_a_lock_that_is_lost_before_the_end_is_recorded_means_76(self):
+        done = f"{self.dir}/done"
+        holder, command = self.hold(script=f"echo held $$; while [ ! -e {done} ]; do sleep 0.05; done",
+                                    options=("--once", "k", "--grace", "100ms"))
+        holder.send_signal(signal.SIGSTOP)
+        wait_until(lambda: not self.rows("a"), "the end of its session")
+        open(done, "w").close()
+        wait_until(lambda: gone(command), "the end of the command")
+        holder.send_signal(signal.SIGCONT)
+        self.assertEqual(holder.wait(tool_test.PATIENCE), 76)
+        self.assertEqual(self.once("k", "echo", "again").stdout, "again\n")
+
+
+class OnACluster(Beside):
     def test_runs_a_command_under_the_lock_and_passes_its_code_on(self):
         ran = self.run_command("sh", "-c", "echo $HOLDFAST_LOCK $HOLDFAST_FENCE; exit 3")
         self.assertEqual(ran.returncode, 3, ran.stderr)

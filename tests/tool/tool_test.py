@@ -297,6 +297,51 @@ class Usage(ToolTest):
         self.assertIn("-- CMD...", self.call("run", "--help").stdout)
 
 
+class Once(ToolTest):
+    """`run --once KEY`; cluster_test.py runs these beside a cluster as well."""
+
+    def once(self, key, *command, **kw):
+        return self.call("run", "--url", self.url, "--label", "host-1", "--once", key, "a", "--", *command, **kw)
+
+    def test_runs_the_command_once_and_tells_whoever_comes_later_who_did_it(self):
+        first = self.once("k/1", "echo", "done")
+        self.assertEqual((first.returncode, first.stdout, first.stderr), (0, "done\n", ""))
+        second = self.once("k/1", "echo", "done")
+        self.assertEqual((second.returncode, second.stdout), (0, ""), second.stderr)
+        self.assertRegex(second.stderr, r"^holdfast: k/1 was done at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC by host-1 "
+                                        r"\(fence 0\.\d+\)\n$")
+        self.assertEqual(self.once("k/2", "echo", "done").stdout, "done\n")
+        self.assertEqual(self.call("run", "--url", self.url, "a", "--", "echo", "done").stdout, "done\n")
+
+    def test_a_command_that_failed_is_run_by_the_next(self):
+        self.assertEqual(self.once("k", "sh", "-c", "exit 3").returncode, 3)
+        self.assertEqual(self.once("k", "no-such-command").returncode, 127)
+        self.assertEqual(self.once("k", "sh", "-c", "kill -9 $$").returncode, 128 + signal.SIGKILL)
+        self.assertEqual(self.once("k", "echo", "done").stdout, "done\n")
+
+    def test_those_who_wait_in_line_find_it_done(self):
+        log = os.path.join(self.dir, "log")
+        script = f"echo ran >> {log}; sleep 0.3"
+        hosts = [self.start("run", "--url", self.url, "--once", "k", "a", "--", "sh", "-c", script) for _ in range(5)]
+        for host in hosts:
+            self.assertEqual(host.wait(PATIENCE), 0)
+        self.assertEqual(read(log), "ran\n")
+
+    def test_what_was_done_is_told_while_the_lock_is_taken(self):
+        self.once("k", "true")
+        self.hold()
+        self.assertEqual(self.once("k", "false").returncode, 0)
+
+    def test_a_holder_that_is_killed_has_recorded_nothing(self):
+        holder, _ = self.hold(options=("--once", "k"))
+        holder.kill()
+        holder.wait(PATIENCE)
+        self.assertEqual(self.once("k", "echo", "done").stdout, "done\n")
+
+    def test_an_empty_key_is_a_mistake(self):
+        self.assertEqual(self.once("", "true").returncode, 64)
+
+
 class WhichPlace(ToolTest):
     NOTE = ("holdfast: no --url and no HOLDFAST_URL: this lock holds on this host only "
             "(--local says it is meant)\n")

@@ -22,6 +22,10 @@ void values() {
   require(holdfast::Fence::parse(fence.to_string()).value() == fence, "a fence is read back");
   holdfast::Sequencer const sequencer("file:/x", "name", "entry", fence);
   require(holdfast::Sequencer::parse(sequencer.encode()).value() == sequencer, "a sequencer is read back");
+  holdfast::MemoryFenceGate gate;
+  require(gate.claim("x", fence) && gate.admit("x", fence) && gate.check("x", fence), "a gate admits its holder");
+  require(gate.admit("x", {0, 1}).error() == holdfast::stale_fence("x", {0, 1}, fence), "and refuses a lower fence");
+  require(holdfast::describe(holdfast::errc::busy, "x", 7).value() == 7, "an error with words");
   require(holdfast::Config::from_url("no-such-scheme:x").error() == holdfast::errc::invalid_argument, "a bad URL");
   require(holdfast::Config::from_file("/no/such/file").has_error(), "a missing file");
   (void)holdfast::Config::from_env();
