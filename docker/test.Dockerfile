@@ -1,4 +1,5 @@
-# Holdfast with all that it is built with and tested against, from Debian's packages: see docker/test.
+# The sources of holdfast with all that they are built with and tested against, from Debian's packages. Run, it builds and
+# tests: see docker/test.
 FROM debian:bookworm-slim
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates git docker.io docker-compose procps
@@ -6,5 +7,4 @@ COPY scripts/install-deps /holdfast/scripts/
 RUN /holdfast/scripts/install-deps --dev && rm -rf /var/lib/apt/lists/*
 WORKDIR /holdfast
 COPY . .
-RUN cmake --preset dev && cmake --build --preset dev
 ENTRYPOINT ["scripts/test"]

@@ -1,6 +1,7 @@
 """What a leak would show in: what workers and servers use at the beginning of a fault run, and at its end."""
 
 import asyncio
+import contextlib
 import os
 import re
 
@@ -38,7 +39,14 @@ class Leaks:
 
     async def measure_servers(self, when):
         for number, member in self.cluster.members.items():
-            self.servers.setdefault(number, {})[when] = await self.cluster.service.figures(member)
+            self.servers.setdefault(number, {})[when] = await self.figures(member)
+
+    async def figures(self, member):
+        async with asyncio.timeout(60):
+            while True:
+                with contextlib.suppress(OSError, ValueError, KeyError):  # it does not serve just now
+                    return await self.cluster.service.figures(member)
+                await asyncio.sleep(0.1)
 
     def found(self):
         """Every leak, as a sentence."""

@@ -51,7 +51,7 @@ class Schedule:
             await asyncio.sleep(length)
             for number in chosen:
                 await getattr(self.cluster.members[number], undo)()
-            await self.cluster.ready()
+            await self.cluster.ready(patience=180)  # elections take long on a machine with too much to do
 
     async def worker_faults(self, chance):
         while True:
