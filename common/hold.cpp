@@ -12,7 +12,7 @@ using namespace detail;
 namespace {
 
 // Where there is no lease: long enough for any purpose, short enough that now() + valid_for() fits every clock.
-constexpr std::chrono::nanoseconds kLongest = std::chrono::hours(24 * 3650);
+constexpr std::chrono::nanoseconds kCapped = std::chrono::hours(24 * 3650);
 
 std::stop_token stopped() {
   std::stop_source source;
@@ -62,7 +62,7 @@ std::chrono::nanoseconds Hold::valid_for() const noexcept {
   if (!state_) return {};
   TimePoint const now = state_->core().now();
   if (!state_->valid_at(now)) return {};
-  return std::min<std::chrono::nanoseconds>(state_->claim().until() - now, kLongest);
+  return std::min<std::chrono::nanoseconds>(state_->claim().until() - now, kCapped);
 }
 
 std::stop_token Hold::lost() const { return lost(std::chrono::nanoseconds::zero()); }

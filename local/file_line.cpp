@@ -16,7 +16,7 @@ using boost::system::in_place_error;
 
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31'65'6e'69'6c'2d'66'68;  // "hf-line1"
+constexpr std::uint64_t kLineMagic = 0x31'65'6e'69'6c'2d'66'68;  // "hf-line1"
 constexpr std::size_t kFirstChunk = 4096;                    // an ordinary line is read in one go
 constexpr std::size_t kLastChunk = 65536;
 constexpr std::uint64_t kPunchUnit = 65536;
@@ -24,7 +24,7 @@ constexpr std::size_t kHeaderUsed = offsetof(LineHeader, padding);
 
 LineHeader new_header() {
   LineHeader header{};
-  header.magic = kMagic;
+  header.magic = kLineMagic;
   header.head = kRecordSize;
   header.punched = kFirstChunk;
   header.max_permits = 1;
@@ -33,7 +33,7 @@ LineHeader new_header() {
 }
 
 bool plausible(LineHeader const& header) {
-  return header.magic == kMagic && header.head >= kRecordSize && header.head % kRecordSize == 0 &&
+  return header.magic == kLineMagic && header.head >= kRecordSize && header.head % kRecordSize == 0 &&
          header.max_permits >= 1;
 }
 

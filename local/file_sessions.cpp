@@ -24,14 +24,14 @@ struct FileName {
   char text[32];
 };
 
-constexpr char kUnfinished[] = "new.";
+constexpr char kUnfinishedFifo[] = "new.";
 
 }  // namespace
 
 // Under its own name it appears with its rights and its lock, so that nobody is kept from asking whether it lives.
 Result<KeptFd> Sessions::create(std::uint64_t id, Rights rights) const {
   FileName const name(id);
-  FileName const unfinished(id, kUnfinished);
+  FileName const unfinished(id, kUnfinishedFifo);
   if (::mkfifoat(dir_.get(), unfinished.text, rights.mode) != 0) {
     // Files could be made here just before, so this is not about rights.
     if (errno == EPERM || errno == EOPNOTSUPP)
@@ -82,7 +82,7 @@ Result<void> Sessions::sweep() const {
   auto const names = names_in(dir_.get(), path_);
   if (!names) return names.error();
   for (auto const& name : *names)
-    if (name.starts_with(kUnfinished)) ::unlinkat(dir_.get(), name.c_str(), 0);
+    if (name.starts_with(kUnfinishedFifo)) ::unlinkat(dir_.get(), name.c_str(), 0);
   return {};
 }
 

@@ -13,8 +13,8 @@ namespace holdfast::detail::file {
 
 namespace {
 
-constexpr char kName[] = "values", kNew[] = "values.new";
-constexpr std::string_view kMagic = "holdfast values 1\n";
+constexpr char kValuesName[] = "values", kValuesNew[] = "values.new";
+constexpr std::string_view kValuesMagic = "holdfast values 1\n";
 
 // magic, then for each key: its size, its value's size, key, value; at last the CRC-32 of all before it.
 
@@ -29,7 +29,7 @@ std::uint32_t checksum(std::string_view text) {
 }
 
 std::string to_text(Values const& values) {
-  std::string text(kMagic);
+  std::string text(kValuesMagic);
   for (auto const& [key, value] : values) {
     add_number(text, static_cast<std::uint32_t>(key.size()));
     add_number(text, static_cast<std::uint32_t>(value.size()));
@@ -47,12 +47,12 @@ bool from_text(std::string_view text, Values& values) {
     text.remove_prefix(sizeof what);
     return what;
   };
-  if (text.size() < kMagic.size() + sizeof(std::uint32_t) || !text.starts_with(kMagic)) return false;
+  if (text.size() < kValuesMagic.size() + sizeof(std::uint32_t) || !text.starts_with(kValuesMagic)) return false;
   std::string_view sum = text.substr(text.size() - sizeof(std::uint32_t));
   text.remove_suffix(sum.size());
   std::uint32_t const whole = checksum(text);
   if (std::memcmp(&whole, sum.data(), sizeof whole) != 0) return false;
-  text.remove_prefix(kMagic.size());
+  text.remove_prefix(kValuesMagic.size());
   while (text.size() >= 2 * sizeof(std::uint32_t)) {
     std::size_t const key = number(), value = number();
     if (text.size() < key || text.size() - key < value) return false;
@@ -65,8 +65,8 @@ bool from_text(std::string_view text, Values& values) {
 }  // namespace
 
 Result<Values> load_values(int dir, std::string const& path) {
-  auto const name = path + "/" + kName;
-  Fd const fd(::openat(dir, kName, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  auto const name = path + "/" + kValuesName;
+  Fd const fd(::openat(dir, kValuesName, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd && errno == ENOENT) return Values();
   struct stat status {};
   if (!fd || ::fstat(fd.get(), &status) != 0) return fail_errno(errno, name);
@@ -80,21 +80,21 @@ Result<Values> load_values(int dir, std::string const& path) {
 }
 
 Result<void> store_values(int dir, std::string const& path, Values const& values, Rights rights) {
-  ::unlinkat(dir, kNew, 0);  // of somebody who died while writing it
-  Fd const fd(::openat(dir, kNew, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, rights.mode));
-  if (!fd) return fail_errno(errno, path + "/" + kNew);
+  ::unlinkat(dir, kValuesNew, 0);  // of somebody who died while writing it
+  Fd const fd(::openat(dir, kValuesNew, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, rights.mode));
+  if (!fd) return fail_errno(errno, path + "/" + kValuesNew);
   auto const text = to_text(values);
   int error = rights.give(fd.get()) ? 0 : errno;
   if (error == 0) error = write_at(fd.get(), text.data(), text.size(), 0);
   if (error == 0 && ::fsync(fd.get()) != 0) error = errno;
-  if (error == 0 && ::renameat(dir, kNew, dir, kName) != 0) error = errno;
+  if (error == 0 && ::renameat(dir, kValuesNew, dir, kValuesName) != 0) error = errno;
   if (error == 0) {
     // The new one is in its place, and counts, whatever comes of this.
     ::fsync(dir);
     return {};
   }
-  ::unlinkat(dir, kNew, 0);
-  return fail_errno(error, path + "/" + kNew);
+  ::unlinkat(dir, kValuesNew, 0);
+  return fail_errno(error, path + "/" + kValuesNew);
 }
 
 }  // namespace holdfast::detail::file
