@@ -1,7 +1,5 @@
 #include <libpq-fe.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -9,6 +7,8 @@
 #include <holdfast/postgres.hpp>
 #include <string>
 #include <vector>
+
+#include "bench/side_by_side.hpp"
 
 // What a fence costs in PostgreSQL: each fenced write beside the same write without a fence, in turns, one by one, so
 // that whatever else the machine does hits both. Run beside a server: tests/stores/server run --
@@ -19,8 +19,8 @@
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using holdfast::Fence;
+using holdfast::bench::side_by_side;
 namespace postgres = holdfast::postgres;
 
 PGconn* connection = nullptr;
@@ -39,33 +39,6 @@ void run(char const* sql, std::vector<char const*> const& values = {}) {
   PQclear(answer);
 }
 
-double microseconds(std::function<void()> const& what) {
-  auto const begin = Clock::now();
-  what();
-  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
-}
-
-double median(std::vector<double>& all) {
-  auto const middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
-  std::nth_element(all.begin(), middle, all.end());
-  return *middle;
-}
-
-/// The two medians, and their ratio.
-double compare(char const* title, int times, std::function<void()> const& plain, std::function<void()> const& fenced) {
-  std::vector<double> without, with;
-  for (int i = 0; i < times + times / 10; ++i) {
-    double const first = microseconds(plain), second = microseconds(fenced);
-    if (i < times / 10) continue;  // warming up
-    without.push_back(first);
-    with.push_back(second);
-  }
-  double const a = median(without), b = median(with);
-  std::printf("| %s | %.0f | %.0f | %.2f |\n", title, a, b, b / a);
-  std::fflush(stdout);
-  return b / a;
-}
-
 void prepare() {
   run("drop table if exists plain, fenced");
   run("create table plain (name text primary key, value text)");
@@ -76,7 +49,7 @@ void prepare() {
 double upserts(int times) {
   postgres::FencedTable const table("fenced", "name");
   std::uint64_t token = 1;
-  return compare(
+  return side_by_side(
       "upsert of a row", times,
       [] {
         run("insert into plain (name, value) values ($1, $2) on conflict (name) do update set value = excluded.value",
@@ -89,7 +62,7 @@ double upserts(int times) {
 
 double updates(int times) {
   postgres::FencedTable const table("fenced", "name");
-  return compare(
+  return side_by_side(
       "update of a row", times,
       [] {
         run("update plain set value = $2 where name = $1", {"x", "a value"});
@@ -111,7 +84,7 @@ void transaction(std::function<void()> const& guard) {
 }
 
 double transactions(int times) {
-  return compare(
+  return side_by_side(
       "transaction of two reads and two writes, guarded", times, [] { transaction([] {}); },
       [] { transaction([] {
              must(postgres::guard(connection, "ab", {0, 1}).has_value());
