@@ -90,13 +90,20 @@ void Members::fail(Failure const& why) {
 void Members::give_up(std::string const& why, bool same_again, error_code final) {
   failures_[member()] = why;
   bool const was_up = logged_in_;
-  if (wire_) host_.at(host_.now() + 2 * patience(config_), [remains = wire_->remains()] {});
+  if (wire_) keep(wire_->remains());
   stop();
   if (was_up) events_.disconnected();
   if (!same_again) current_ = (current_ + 1) % names_.size();
   ++tried_;
   if (final || tried_ >= names_.size()) events_.failed(final ? final : all_failures());
   timer_ = host_.at(host_.now() + pause(), [this] { connect(); });
+}
+
+/// Until it has settled; asked again, since a process that was stopped finds everything due at once.
+void Members::keep(std::function<bool()> settled) {
+  host_.at(host_.now() + 2 * patience(config_), [this, settled = std::move(settled)] {
+    if (!settled()) keep(settled);
+  });
 }
 
 /// None while there are members that were not tried; then growing, and with full jitter.

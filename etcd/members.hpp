@@ -47,6 +47,7 @@ class Members {
   void connect();
   void login();
   void give_up(std::string const& why, bool same_again, error_code final);
+  void keep(std::function<bool()> settled);
   Duration pause();
   error_code all_failures() const;
 

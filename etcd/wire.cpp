@@ -154,7 +154,9 @@ Wire::Wire(Host& host, std::string const& member, std::shared_ptr<grpc::ChannelC
 
 Wire::~Wire() { impl_->shut(); }
 
-std::shared_ptr<void> Wire::remains() const { return impl_->channel; }
+std::function<bool()> Wire::remains() const {
+  return [channel = impl_->channel] { return channel->GetState(false) != GRPC_CHANNEL_CONNECTING; };
+}
 
 void Wire::set_token(std::string token) { impl_->token = std::move(token); }
 

@@ -41,9 +41,10 @@ class Wire {
   Wire(Wire const&) = delete;
   ~Wire();
 
-  /// To be kept for twice `patience` after a wire that failed: gRPC (1.51) never closes a connection that comes about
-  /// after its channel went.
-  std::shared_ptr<void> remains() const;
+  /// What is to be kept after a wire that failed, until it says that no attempt to connect is under way: gRPC (1.51)
+  /// never closes a connection that comes about after its channel went. It learns of the end of an attempt a little
+  /// late, so it is to be asked once `patience` is long over.
+  std::function<bool()> remains() const;
 
   /// Goes with every call and with streams opened from now on.
   void set_token(std::string token);

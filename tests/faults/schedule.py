@@ -1,4 +1,4 @@
-"""What is broken in a fault run, and when: three tracks, each with chances of its own, so that faults meet in all
+"""What is broken in a fault run, and when: tracks of faults, each with chances of its own, so that faults meet in all
 combinations. The same seed makes the same schedule, as far as the cluster's own choice of leaders allows."""
 
 import asyncio
@@ -14,7 +14,8 @@ class Schedule:
         self.seed = seed
         self.ttl = ttl
         self.gap = gap
-        self.tracks = {"members": self.member_faults, "workers": self.worker_faults, "links": self.link_faults}
+        self.tracks = {"members": self.member_faults, "workers": self.worker_faults, "links": self.link_faults,
+                       "stops": self.stop_faults}
 
     async def go(self, names, seconds):
         """Runs these tracks for a time. All that is broken then stays so, but for workers that are stopped."""
@@ -69,6 +70,22 @@ class Schedule:
                 await asyncio.sleep(length)
             finally:
                 self.run.signal_worker(name, signal.SIGCONT)
+
+    async def stop_faults(self, chance):
+        """Half of the workers at a time, each for longer than its TTL. Not part of a usual run: it is what shows best
+        that something is broken."""
+        while True:
+            await asyncio.sleep(chance.uniform(self.gap / 4, self.gap))
+            names = chance.sample(list(self.run.workers), len(self.run.workers) // 2)
+            length = chance.uniform(1.6, 2) * self.ttl
+            self.run.fault("workers", "stop", names, length)
+            for name in names:
+                self.run.signal_worker(name, signal.SIGSTOP)
+            try:
+                await asyncio.sleep(length)
+            finally:
+                for name in names:
+                    self.run.signal_worker(name, signal.SIGCONT)
 
     async def link_faults(self, chance):
         while True:

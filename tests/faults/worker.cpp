@@ -105,8 +105,12 @@ class Worker {
     auto const fence = hold->fence().token();
     history_.add("granted", name, field("fence", fence));
     {
-      std::stop_callback const told(hold->lost(), [&] { history_.add("lost", name, field("fence", fence)); });
-      work(name, *hold, stop);
+      std::atomic<bool> told = false;
+      std::stop_callback const callback(hold->lost(), [&] {
+        history_.add("lost", name, field("fence", fence));
+        told = true;
+      });
+      work(name, *hold, told, stop);
     }
     auto const begun = now();
     auto const released = hold->release();
@@ -121,11 +125,11 @@ class Worker {
  private:
   /// For a while, or until it is told to stop. Each look at valid() is an instant at which it held, or did not. A write
   /// comes some time after the look, as it does where there is work to do: what happens in between, only a fence stops.
-  void work(std::string const& name, holdfast::Hold const& hold, std::stop_token const& stop) {
+  void work(std::string const& name, holdfast::Hold const& hold, std::atomic<bool> const& told,
+            std::stop_token const& stop) {
     auto const end = now() + static_cast<std::int64_t>(random_() % 200) * 1'000'000;
     auto const fence = hold.fence().token();
-    bool written = false;
-    while (now() < end || !written) {
+    for (bool written = false;; written = true) {
       auto const before = now();
       auto const left = hold.valid_for();
       auto const after = now();
@@ -135,14 +139,13 @@ class Worker {
                    after);
       if (left <= 0s) {
         auto const patience = now() + 5'000'000'000;  // it is to be told as well
-        while (!hold.lost().stop_requested() && now() < patience) std::this_thread::sleep_for(1ms);
+        while (!told && now() < patience) std::this_thread::sleep_for(1ms);
         return;
       }
+      if (written && (now() >= end || stop.stop_requested())) return;
       std::this_thread::sleep_for(std::chrono::milliseconds(1 + random_() % 20));
       bool const accepted = store_.write(name, fence);
       history_.add("wrote", name, field("fence", fence) + ",\"accepted\":" + (accepted ? "true" : "false"));
-      written = true;
-      if (stop.stop_requested()) return;
     }
   }
 

@@ -85,7 +85,7 @@ public class CuratorWorker {
     String fence = ",\"fence\":" + grant;
     add("granted", lock, fence);
     long end = now() + random.nextInt(200) * 1000000L;
-    do {
+    for (boolean written = false; ; written = true) {
       long look = now();
       String at = fence + ",\"before\":" + look + ",\"until\":" + look;
       if (doubts != before || !connected) {
@@ -94,9 +94,10 @@ public class CuratorWorker {
         break;
       }
       add("valid", lock, at);
+      if (written && now() >= end) break;
       Thread.sleep(1 + random.nextInt(20));
       write(lock, grant);
-    } while (now() < end);
+    }
     long begun = now();
     String outcome = "ok";
     try {

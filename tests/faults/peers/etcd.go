@@ -69,7 +69,7 @@ func (w *worker) write(lock string, grant int64) {
 // work goes on for a while, or until the session says that it is over.
 func (w *worker) work(session *concurrency.Session, lock string, grant int64) {
 	end := time.Now().Add(time.Duration(rand.Intn(200)) * time.Millisecond)
-	for {
+	for written := false; ; written = true {
 		before := now()
 		select {
 		case <-session.Done():
@@ -79,11 +79,11 @@ func (w *worker) work(session *concurrency.Session, lock string, grant int64) {
 		default:
 			w.add("valid", lock, fields{"fence": grant, "before": before, "until": before})
 		}
-		time.Sleep(time.Duration(1+rand.Intn(20)) * time.Millisecond)
-		w.write(lock, grant)
-		if time.Now().After(end) {
+		if written && time.Now().After(end) {
 			return
 		}
+		time.Sleep(time.Duration(1+rand.Intn(20)) * time.Millisecond)
+		w.write(lock, grant)
 	}
 }
 
