@@ -49,7 +49,7 @@ class Cluster:
         self.control = await asyncio.start_unix_server(self.serve, f"{self.directory}/control")
         await self.ready()
 
-    async def ready(self, patience=60):
+    async def ready(self, patience=120):
         async with asyncio.timeout(patience):
             for member in self.members.values():
                 while member.running and not await self.service.ready(member):
