@@ -17,7 +17,7 @@ using boost::system::in_place_error;
 namespace {
 
 constexpr std::uint64_t kLineMagic = 0x31'65'6e'69'6c'2d'66'68;  // "hf-line1"
-constexpr std::size_t kFirstChunk = 4096;                    // an ordinary line is read in one go
+constexpr std::size_t kFirstChunk = 4096;                        // an ordinary line is read in one go
 constexpr std::size_t kLastChunk = 65536;
 constexpr std::uint64_t kPunchUnit = 65536;
 constexpr std::size_t kHeaderUsed = offsetof(LineHeader, padding);
