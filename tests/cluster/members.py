@@ -31,11 +31,12 @@ class Cluster:
     kill|start|pause|resume|cut|heal N|all, and leader, ready, address N, log N. Each is answered by one line: what
     was asked for, `ok` once it is done, or `error: ...`. `start` and `ready` wait for all running members to serve."""
 
-    def __init__(self, driver, service, count):
-        base = "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
+    def __init__(self, driver, service, count, durable=None):
+        base = durable or ("/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir())
         remove_stale(base)
         self.directory = tempfile.mkdtemp(prefix=f"holdfast-cluster-{os.getpid()}-", dir=base)
         self.service = service
+        self.service.durable = bool(durable)
         self.driver = driver(service, count, self.directory)
         self.members = self.driver.members
         self.control = None

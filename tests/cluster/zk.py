@@ -30,7 +30,8 @@ class Service:
     def settings(self, member, members):
         yield from (f"dataDir={member.directory}", "clientPortAddress=127.0.0.1", f"clientPort={member.ports[0]}",
                     f"tickTime={TICK_MS}", "initLimit=50", "syncLimit=20", "maxSessionTimeout=60000",
-                    "maxClientCnxns=0", "4lw.commands.whitelist=*", "standaloneEnabled=false", "forceSync=no",
+                    "maxClientCnxns=0", "4lw.commands.whitelist=*", "standaloneEnabled=false",
+                    f"forceSync={'yes' if self.durable else 'no'}",
                     "preAllocSize=1024", "extendedTypesEnabled=true")
         for other in members.values():
             quorum, election = other.ports[1:] if other is member else other.peer_ports
