@@ -293,7 +293,7 @@ class Usage(ToolTest):
         for args in (["--help"], ["run", "--help"]):
             shown = self.call(*args)
             self.assertEqual((shown.returncode, shown.stderr), (0, ""))
-            self.assertRegex(shown.stdout, r"\* \* \*  holdfast run .*--once")
+            self.assertRegex(shown.stdout, r"\* \* \*  holdfast run .*--(once|wait 0s)")
         self.assertIn("-- CMD...", self.call("run", "--help").stdout)
 
 
