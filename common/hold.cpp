@@ -30,7 +30,7 @@ error_code wrong_with(Commit const& what, std::string const& root) {
     for (auto const& [key, value] : *values) {
       if (key.empty()) return fail(errc::invalid_argument, "a commit with an empty key");
       if (key == root || key.starts_with(root + "/"))
-        return fail(errc::invalid_argument, "the key " + key + " is inside " + root + "/, where the locks are");
+        return fail(errc::invalid_argument, "a key inside the place where the locks are: " + key);
       ++parts;
       bytes += 2 * key.size() + (value ? value->size() : 0);  // twice: so ZooKeeper is asked whether one is absent
     }
