@@ -57,6 +57,7 @@ void Commits::send() {
 }
 
 void Commits::answered(Result<Fate> const& fate) {
+  if (closed_) return;
   auto const asked = queue_.front();
   bool const not_done = fate && *fate == Fate::not_done;
   if (not_done && asked->ticket->wanted) {
@@ -99,11 +100,13 @@ void Commits::end(std::function<void()> idle) {
 }
 
 void Commits::close() {
-  over_ = true;
+  over_ = closed_ = true;
   drop_unsent(make_error_code(errc::closed));
   if (under_way_)
     tell(queue_.front(), make_error_code(queue_.front()->ticket->sent ? errc::unknown_outcome : errc::closed));
-  idle_ = nullptr;  // it is not answered any more
+  under_way_ = false;
+  queue_.clear();
+  idle_ = nullptr;
 }
 
 void Commits::drop_unsent(error_code why) {

@@ -64,6 +64,7 @@ class Commits : public std::enable_shared_from_this<Commits> {
   bool under_way_ = false;                                    ///< the first of them is with the backend
   std::map<std::uint64_t, std::shared_ptr<Asked>> doubtful_;  ///< by id: those whose caller was told `unknown_outcome`
   bool over_ = false;
+  bool closed_ = false;
   std::function<void()> idle_;
 };
 
