@@ -130,8 +130,8 @@ class NoticesLeaks(unittest.TestCase):
 
     def test_in_workers(self):
         self.assertEqual(self.found(worker_after={"memory_kb": 30_000}), 1)
-        self.assertEqual(self.found(worker_after={"threads": 10}), 1)
-        self.assertEqual(self.found(worker_after={"descriptors": 16}), 1)
+        self.assertEqual(self.found(worker_after={"threads": 16}), 1)
+        self.assertEqual(self.found(worker_after={"descriptors": 20}), 1)
 
     def test_at_servers(self):
         self.assertEqual(self.found(server_left={"watches": 1}), 1)
